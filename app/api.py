@@ -13,7 +13,8 @@ from itertools import count
 import gradio as gr
 
 from app import fence, live
-from app.menu import offer, preset_menu
+from app.example_menu import preset_menu
+from app.menu import offer
 from app.parts import engine_event
 from app.settings import LIMITS
 from presets import cards, models

@@ -7,7 +7,8 @@ import gradio as gr
 
 from app import figures, link, live, traces, words
 from app.controls import RANGES
-from app.menu import offer, opening_race, race_made_earlier, race_menu
+from app.example_menu import opening_race, race_made_earlier, race_menu
+from app.menu import offer
 from app.model_control import ModelControl
 from app.own_models import OwnSection, still_there
 from app.parts import (

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from app import fence, live
 from app.controls import request
-from app.menu import preset_menu
+from app.example_menu import preset_menu
 from app.seats import Job
 from engine.errors import UserError
 from presets import race_traces, races, trace_names, trace_text

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from app import live
+from app.example_menu import race_made_earlier
 from app.kept_answers import kept_answers
 from app.made import Made
-from app.menu import race_made_earlier
 from app.seats import Seat
 from app.settings import LIMITS
 from engine.errors import UserError

@@ -15,7 +15,7 @@ from engine.text_file import text_of
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Returns the exit code: 0; 2 for a mistake of the user's, which one line on standard error
+    """Run the command line. Returns the exit code: 0; 2 for a mistake of the user's, which one line on standard error
     explains; 128 plus the number of the signal that ended the run."""
     terminal.speak_unicode()
     try:
@@ -168,7 +168,8 @@ def _models(flags: argparse.Namespace):
 
 
 def _family(name: str, flags: argparse.Namespace):
-    """This family with the parts that the flags name. Raises UserError where its target has yet to be fetched."""
+    """The models of this family, with the parts that the flags name. Raises UserError if its target has yet to be
+    fetched."""
     from presets import family
     from presets.fetched import check_there
 
@@ -178,7 +179,7 @@ def _family(name: str, flags: argparse.Namespace):
 
 
 def _parts(flags: argparse.Namespace) -> dict[str, str | None]:
-    """Role -> folder, from --part NAME=DIR and the two that have flags of their own."""
+    """Role -> folder, from --part NAME=DIR, --draft and --diffusion."""
     named = {"draft": flags.draft, "diffusion": flags.diffusion}
     return named | _options(flags.part, "A part")
 
@@ -196,7 +197,7 @@ def _prompt(flags: argparse.Namespace, card) -> str:
 
 
 def _with_picture(flags: argparse.Namespace, words: str) -> str:
-    """The prompt with the picture of --picture, made as small as models here see it."""
+    """The prompt with the picture of --picture, scaled to the size that models here see."""
     from engine.scenes.brought import read, small
     from engine.scenes.prompt_picture import joined
 
@@ -232,18 +233,17 @@ def _options(pairs: list[str], thing: str = "An option") -> dict[str, str]:
 
 
 def _show(run, interrupts: terminal.Interrupts, failures: list[UserError]) -> Iterator[str]:
-    """Pass the trace's lines on, and write the text to the terminal as it comes.
+    """Yields the trace's lines, and writes the text to the terminal as it comes.
 
-    If the process is asked to stop, or nobody reads the text any more, the run is cancelled
-    between two steps; the trace still gets its summary. So it does if the run fails; the failure is added to
-    ``failures``.
+    If a signal asks the process to stop, or nobody reads the text any more, the run is cancelled between two steps; the
+    trace still gets its summary. It also does if the run fails; the failure is added to ``failures``.
     """
     header = run.header()
     yield header
     constraint = json.loads(header).get("constraint", {})
     shown = (
         len(constraint["text"]) if constraint.get("key") == "heal" else 0
-    )  # characters that the prompt has
+    )  # characters that the prompt already shows
     try:
         while interrupts.signal is None and (line := run.step()) is not None:
             yield line
@@ -272,8 +272,8 @@ def _report(summary: dict, header: dict) -> None:
     if law := header.get("constraint", {}).get("law"):
         from engine.core.bound import BEGUN
 
-        other = "" if law == BEGUN else ", not the model's own law given a valid text"
-        terminal.say(f"[exact: the law of {law}{other}]")
+        contrast = "" if law == BEGUN else ", not the model's own law given a valid text"
+        terminal.say(f"[exact: the law of {law}{contrast}]")
     if header["verifier"].get("up_to_rounding"):
         dtype = header["target"]["dtype"]
         terminal.say(

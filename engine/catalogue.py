@@ -1,4 +1,4 @@
-"""The engine's abilities as data, for the command line's list and the page's controls."""
+"""The engine's drafters and rules as data, for the command line's list and the page's controls."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from engine.rules import verifiers
 def catalogue(
     presets: Sequence[dict] = (), methods: Sequence[dict] = (), models: Sequence[dict] = ()
 ) -> dict:
-    """Drafters and verifiers with their options, and the presets, methods and families of models handed in."""
+    """Drafters and verifiers with their options, and the presets, methods and model families that are passed in."""
     return {
         "drafters": [_drafter(cls) for cls in drafters().values()],
         "verifiers": [
@@ -33,7 +33,7 @@ def catalogue(
 
 
 def lossless(cls: type[Drafter]) -> bool:
-    """Whether the drafter, judged by its own rules, leaves the target's text as it is, greedy and drawn."""
+    """Whether the drafter, judged by its default rules, keeps the target's law, both greedy and sampled."""
     rules = verifiers()
     return all(
         rules[cls.own_rule(sampling)].lossless_with(cls.kinds(sampling))

@@ -1,27 +1,28 @@
-"""The one exception that speaks to the user."""
+"""The one exception that is meant for users."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 
 class UserError(Exception):
-    """Something the user can mend. The message is one clear sentence.
+    """An error that the user can correct. The message is one clear sentence.
 
-    The command line prints it and exits with code 2; the page shows it. Anything else that
-    is raised is our own mistake and keeps its traceback.
+    The command line prints it and exits with code 2; the page shows it. Any other exception is our own mistake and
+    keeps its traceback.
     """
 
 
-MOST_NAMED = 8  # names that one sentence can hold
+MOST_NAMED = 8  # the most names that one sentence lists
 
 
 LISTED = "`python -m engine list` names all."
 
 
 def unknown(noun: str, given: str, known: Iterable[str], where: str = "") -> UserError:
-    """The error for a name that is not among ``known``. It lists all of them if they are few, else the nearest.
+    """The error for a name that is not among ``known``. It lists all known names if they are few, otherwise the
+    nearest.
 
-    where: a sentence that says where all of them are named.
+    where: a sentence that says where all of them are listed.
     """
     names = list(known)
     if len(names) <= MOST_NAMED:

@@ -1,8 +1,8 @@
-"""Looks for methods: one folder each, named after the method's key.
+"""Finds methods: one folder each, named after the method's key.
 
 A folder may hold ``drafter.py``, ``part.py`` (the kind of part that its drafter needs), ``rule.py``, ``recipe.py`` and
-``card.toml``, beside files of its own; a file ``NAME_suite.py`` is a suite of the bench. ``shared`` holds what several
-methods stand on; parts of several methods are its modules ``*_part.py``.
+``card.toml``, besides files of its own. A file ``NAME_suite.py`` is a suite of the bench. ``shared`` holds code that
+several methods use; parts of several methods are its modules ``*_part.py``.
 """
 
 import importlib
@@ -23,18 +23,19 @@ HERE = Path(__file__).parent / "methods"
 PACKAGE = "engine.methods"
 SHARED = "shared"
 OUTSIDE = "DRAFTSCOPE_METHODS"
-"""The setting that names a folder of further methods, the user's own code."""
+"""The environment variable that names a folder of further methods, which are the user's own code."""
 
 _OUTSIDE_PACKAGE = "draftscope_methods"
 FAMILIES = ("none", "chain", "tree", "retrieval", "self", "diffusion", "heads")
-"""In the order in which methods are offered."""
+"""The families in the order in which their methods are offered."""
 
 
 @cache
 def folders() -> dict[str, Path]:
-    """Key -> folder, in the order in which the methods are offered: by family, then by year of the paper, then by key."""
-    found = [path for path in HERE.iterdir() if (path / "card.toml").is_file()]
-    return {path.name: path for path in sorted(found, key=_place)}
+    """Key -> folder, in the order in which the methods are offered: by family, then by the paper's year, then by
+    key."""
+    paths = [path for path in HERE.iterdir() if (path / "card.toml").is_file()]
+    return {path.name: path for path in sorted(paths, key=_place)}
 
 
 def _place(folder: Path) -> tuple:
@@ -45,21 +46,21 @@ def _place(folder: Path) -> tuple:
 
 
 def modules(file: str) -> Iterator[tuple[str, ModuleType]]:
-    """Key and module, for each method that has such a file: "drafter", "part", "rule" or "recipe"."""
+    """Yields key and module of each method that has this file: "drafter", "part", "rule" or "recipe"."""
     for key, folder in folders().items():
         if (folder / f"{file}.py").is_file():
             yield key, importlib.import_module(f"{PACKAGE}.{key}.{file}")
 
 
 def shared_parts() -> Iterator[ModuleType]:
-    """The modules of parts that several methods need."""
+    """Yields the modules of parts that several methods need."""
     for path in sorted((HERE / SHARED).glob("*_part.py")):
         yield importlib.import_module(f"{PACKAGE}.{SHARED}.{path.stem}")
 
 
 def suites() -> dict[str, str]:
-    """Name -> module of every suite of measurements: the files ``NAME_suite.py`` of the bench, and of methods that have a
-    suite of their own. None of them is imported."""
+    """Name -> module of every suite of measurements: the files ``NAME_suite.py`` of the bench, and of methods with a
+    suite of their own. No suite is imported."""
     root = HERE.parent
     places = [*(root / "bench").rglob("*_suite.py"), *HERE.glob("*/*_suite.py")]
     return {
@@ -71,42 +72,42 @@ def suites() -> dict[str, str]:
 
 
 def classes(module: ModuleType, base: type) -> list[type]:
-    """The classes defined in a module that can be used as they are: subclasses of ``base`` with a key of their own."""
+    """The classes defined in a module that can be used directly: subclasses of ``base`` with a key of their own."""
     return [
-        one
-        for one in vars(module).values()
-        if inspect.isclass(one)
-        and issubclass(one, base)
-        and one.__module__ == module.__name__
-        and "key" in vars(one)
+        value
+        for value in vars(module).values()
+        if inspect.isclass(value)
+        and issubclass(value, base)
+        and value.__module__ == module.__name__
+        and "key" in vars(value)
     ]
 
 
 def outside() -> Path | None:
-    """The folder of further methods; None where the setting is empty."""
+    """The folder of further methods; None if the environment variable is empty."""
     named = os.environ.get(OUTSIDE, "").strip()
     return Path(named) if named else None
 
 
 def outside_folders() -> dict[str, Path]:
-    """Name -> folder of each method from outside. Raises UserError where the setting names no folder."""
+    """Name -> folder of each method from outside. Raises UserError if the environment variable names no folder."""
     place = outside()
     if place is None:
         return {}
     if not place.is_dir():
         raise UserError(f"{OUTSIDE} names no folder: {one_line(str(place))}.")
-    found = [path for path in place.iterdir() if path.is_dir() and path.name[0] not in "._"]
-    return {path.name: path for path in sorted(found)}
+    paths = [path for path in place.iterdir() if path.is_dir() and path.name[0] not in "._"]
+    return {path.name: path for path in sorted(paths)}
 
 
 def outside_module(folder: Path, file: str) -> ModuleType:
-    """``file`` ("drafter", "rule", "part", "recipe") of a method from outside, imported. Raises UserError, one sentence, whatever the file
-    raises."""
+    """The imported module ``file`` ("drafter", "rule", "part", "recipe") of a method from outside. Raises UserError,
+    one sentence, whatever the file raises."""
     package = f"{_OUTSIDE_PACKAGE}_{abs(hash(folder.resolve().parent))}"
     if package not in sys.modules:
-        made = ModuleType(package)
-        made.__path__ = [str(folder.resolve().parent)]
-        sys.modules[package] = made
+        parent_package = ModuleType(package)
+        parent_package.__path__ = [str(folder.resolve().parent)]
+        sys.modules[package] = parent_package
     if not folder.name.isidentifier():
         raise UserError(
             f"The folder of the method {one_line(folder.name)} must have the name of a Python module."

@@ -23,13 +23,13 @@ LOOPS = {
 """Name -> a generator over (target, request, recorded, reading).
 
 ``speculative``: draft, verify in one pass of the target, judge, commit, one after the other.
-``switching``: one token a step, written by the drafter, unchecked, or by the target.
+``switching``: one token per step, written by the drafter, unchecked, or by the target.
 ``overlapped``: the target verifies while the draft goes on.
-``prepared``: the target verifies while drafts are prepared for what may come of it.
+``prepared``: the target verifies while the drafter prepares drafts for possible outcomes.
 ``searching``: the drafter writes several texts with the target itself, and chooses.
 
-A step need not contain a pass of the target (``Step.passes`` counts passes by model); a step without
-one has no p, no judgement and no final token.
+A step need not contain a pass of the target (``Step.passes`` counts passes by model); a step without one has no p, no
+judgement and no final token.
 """
 
 

@@ -1,4 +1,4 @@
-"""Untrusted text made safe for a terminal or a log."""
+"""Makes untrusted text safe for a terminal or a log."""
 
 import unicodedata
 
@@ -8,8 +8,8 @@ _TURNING = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x06
 
 
 def printable(text: str, kept: str = KEPT) -> str:
-    """The text with every control character, and every character that turns the direction of
-    writing, shown as its code, like ⟨1b⟩. kept: control characters that stay."""
+    """The text with every control character, and every character that changes the direction of writing, shown as its
+    code, like ⟨1b⟩. kept: control characters that stay."""
     return "".join(_code(c) if c not in kept and _acts(c) else c for c in text)
 
 

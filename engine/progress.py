@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 Tell = Callable[[str, float], None]
-"""Takes the task, in a few words, and the share of it that is done, from 0 to 1."""
+"""A function that takes a task, in a few words, and the share of it that is done, from 0 to 1."""
 
 
 def silent(task: str, share: float) -> None:
-    """Tells nobody."""
+    """A ``Tell`` that does nothing."""

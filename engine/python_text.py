@@ -1,13 +1,13 @@
-"""Text that may be Python, parsed by the standard library."""
+"""Parsing of text that may be Python, by the standard library."""
 
 import ast
 import warnings
 
 
 def parsed(text: str) -> ast.Module | None:
-    """None for text that is not Python."""
+    """The syntax tree of the text; None if it is not Python."""
     try:
-        with warnings.catch_warnings():  # of Python's own about what it reads
+        with warnings.catch_warnings():  # Python warns about some of the code that it parses
             warnings.simplefilter("ignore")
             return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

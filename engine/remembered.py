@@ -1,4 +1,4 @@
-"""Findings about this machine and its libraries, by name, kept in the cache folder."""
+"""Results about this machine and its libraries, stored by name in the cache folder."""
 
 import json
 from pathlib import Path
@@ -14,19 +14,19 @@ class Remembered:
 
     @property
     def path(self) -> Path:
-        """Raises RuntimeError for a user without a home folder."""
+        """The path of the file. Raises RuntimeError for a user without a home folder."""
         return cache_folder() / self._name
 
     def read(self) -> dict:
         """The object in the file; {} if the file is missing or holds no JSON object."""
         try:
-            found = json.loads(self.path.read_text("utf-8"))
+            content = json.loads(self.path.read_text("utf-8"))
         except (OSError, ValueError, RuntimeError):  # RecursionError is a RuntimeError
             return {}
-        return found if isinstance(found, dict) else {}
+        return content if isinstance(content, dict) else {}
 
     def write(self, content: dict) -> bool:
-        """Returns whether it could be written."""
+        """Write the object to the file. Returns whether that succeeded."""
         try:
             write_whole(self.path, json.dumps(content, indent=1).encode())
         except (OSError, RuntimeError):

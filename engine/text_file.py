@@ -1,16 +1,16 @@
-"""Text files, whatever program wrote them: a byte order mark is dropped, and every line ends with \\n."""
+"""Reading text files from any program: a byte order mark is dropped, and every line ends with \\n."""
 
 from pathlib import Path
 
 from engine.errors import UserError
 
 ENCODING = "utf-8-sig"
-"""UTF-8, with or without the byte order mark that programs on Windows put before it."""
+"""UTF-8, with or without the byte order mark that Windows programs write at its start."""
 
 
 def text_of(path: Path, name: str = "") -> str:
-    """The text of a file. name: of the file in sentences; its own if empty. Raises UserError if the file cannot be read
-    or is not UTF-8."""
+    """The text of a file. name: the file's name in messages; if empty, its own. Raises UserError if the file cannot be
+    read or is not UTF-8."""
     name = name or path.name
     try:
         return path.read_text(ENCODING)

@@ -1,11 +1,11 @@
 """The content that the page offers: embedded models, prompts, presets, method cards and finished traces."""
 
-import gzip
 from functools import cache
 from pathlib import Path
 
 from engine.errors import LISTED, unknown
 from presets.families import asked, families, family, models
+from presets.finished import trace_file, unpacked
 from presets.listed import (
     HERE,
     KINDS,
@@ -17,7 +17,7 @@ from presets.listed import (
     prompts,
     races,
 )
-from presets.methods import cards, methods, outside_cards, own_trace, scaling
+from presets.methods import cards, methods, outside_cards, scaling
 
 __all__ = [
     "HERE",
@@ -35,7 +35,7 @@ __all__ = [
     "outside_cards",
     "presets",
 ]
-__all__ += ["prompts", "races", "scaling"]
+__all__ += ["prompts", "races", "scaling", "trace_file"]
 
 
 @cache
@@ -53,12 +53,6 @@ def preset(name: str) -> Preset:
     return by_name[name]
 
 
-def trace_file(name: str) -> Path:
-    """Return the file of an example's finished trace, whether it exists or not."""
-    listed = any(name == preset.name for preset in presets())
-    return HERE / "traces" / f"{name}.ndjson.gz" if listed else own_trace(name)
-
-
 def trace_names() -> list[str]:
     """Return the names of the examples that have a finished trace."""
     return [name for name in examples() if trace_file(name).exists()]
@@ -67,11 +61,6 @@ def trace_names() -> list[str]:
 def trace_text(name: str) -> str:
     """Return the text of an example's finished trace."""
     return unpacked(trace_file(name))
-
-
-def unpacked(path: Path) -> str:
-    """Return the text of a file that gzip has compressed."""
-    return gzip.decompress(path.read_bytes()).decode()
 
 
 def opening_example() -> str:

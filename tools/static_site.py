@@ -17,8 +17,9 @@ from pathlib import Path
 
 from app import theme, words
 from app.assets import WEB, styles
+from app.example_menu import preset_menu, race_made_earlier, race_menu
 from app.lessons import learn_lesson, learn_shelf
-from app.menu import offer, preset_menu, race_made_earlier, race_menu
+from app.menu import offer
 from app.methods import shelf as method_shelf
 from engine.errors import UserError
 from presets import trace_names, trace_text

@@ -42,7 +42,7 @@ export function cards(c) {
   let labels = all;                                          // those of the group that is shown
   const names = [...new Set(groupOf.values())].map((among) => el("button",
     { type: "button", class: "pg-cards-name", "data-group": among, text: among || "Examples",
-      onclick: () => among === groupOf.get(labels[0]) || open(among) }));
+      onclick: () => among === groupOf.get(labels[0]) || enter(among) }));
   const arrow = (text, label, by) => el("button",
     { type: "button", class: "pg-tool pg-cards-turn", "aria-label": label, title: label, text,
       onclick: () => turn(by) });
@@ -85,6 +85,12 @@ export function cards(c) {
     labels = all.filter((card) => !card.hidden);
     first = 0;
     lay();
+  }
+
+  /** Show the cards of this group, and choose the first, so that the picture is not that of another model. */
+  function enter(among) {
+    open(among);
+    choose(labels[0].dataset.card);
   }
 
   /** Bring a card into view within the row; the page stays where it is. */

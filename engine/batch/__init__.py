@@ -1,1 +1,1 @@
-"""Several texts in one pass of the target."""
+"""Decoding several texts with shared passes of the target."""

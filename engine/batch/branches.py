@@ -1,9 +1,10 @@
 """Texts with the same prompt, as branches of one session: the prompt is stored once and read once for all texts.
 
-Juravsky et al., Hydragen: High-Throughput LLM Inference with Shared Prefixes (2024): the queries of all texts meet the keys of the
-prompt in one product. Hydragen attends to each text's own end apart, and joins both by their sums of exponents. Here a text is a branch
-below the prompt, rows of a tree as drafts are, and one product meets the ends, too; what belongs to other texts is masked. So every model
-that reads trees can do it, and weights are read once a round.
+Juravsky et al., Hydragen: High-Throughput LLM Inference with Shared Prefixes (2024): one product computes the attention
+of all texts' queries to the prompt's keys. Hydragen computes the attention to each text's own tokens separately, and
+joins both by their sums of exponentials. Here a text is a branch below the prompt, made of rows of a tree as drafts
+are, and one product covers the texts' own tokens, too; columns of other texts are masked. So every model that reads
+trees can do it, and weights are read once per round.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ from engine.core.seen import Draft, Seen
 from engine.model.language_model import LanguageModel
 from engine.model.session import Session
 
-MARGIN = 64  # columns of a session beside those of its texts, for drafts
+MARGIN = 64  # columns of a session for drafts, besides the columns of its texts
 
 
 class Branches(SeparateSessions):
-    """Up to B texts below the prompt that the first of them reads."""
+    """Up to ``places`` texts below one prompt, which the first of them reads."""
 
     def __init__(self, model: LanguageModel, capacity: int, places: int, prompt: int) -> None:
-        """capacity: columns for the longest text. prompt: tokens that all texts begin with."""
+        """Open the shared session. capacity: columns for the longest text. prompt: the number of tokens with which all
+        texts begin."""
         super().__init__(model, capacity, places)
         self._trunk = model.session(prompt + places * (capacity - prompt) + MARGIN)
 
@@ -34,14 +36,14 @@ class Branches(SeparateSessions):
 
     def look_at(self, drafts: Mapping[int, Draft]) -> dict[int, Seen]:
         """Read the root and the tree of each of these texts in one pass."""
-        asked = [(self.sessions[place], *draft.rows) for place, draft in drafts.items()]
+        rows = [(self.sessions[place], *draft.rows) for place, draft in drafts.items()]
         return {
-            place: Seen(logits, None)
-            for place, logits in zip(drafts, self.read(asked), strict=True)
+            place: Seen(logits, None) for place, logits in zip(drafts, self.read(rows), strict=True)
         }
 
     def read(self, asked: Sequence[tuple[Branch, Sequence[int], Sequence[int]]]) -> list[Tensor]:
-        """One pass over rows of several texts: tokens, and their parents as for ``Session.feed``; the logits [R, V] of each."""
+        """Make one pass over rows of several texts: for each text, its tokens and their parents as for
+        ``Session.feed``. Returns the logits [R, V] of each text."""
         self._forget()
         every, above = [], []
         for branch, tokens, parents in asked:
@@ -53,18 +55,19 @@ class Branches(SeparateSessions):
         return [*logits.split([len(tokens) for _, tokens, _ in asked])]
 
     def _forget(self) -> None:
-        """Give up the rows that no text has kept, or waits to keep."""
+        """Drop rows that no text has committed or may still commit."""
         texts = [branch for branch in self.sessions if branch is not None]
-        left = sorted(row for branch in texts for row in branch.held)
-        if len(left) < self._trunk.rows:
-            self._trunk.retain(left)
-            now = {row: place for place, row in enumerate(left)}
+        held = sorted(row for branch in texts for row in branch.held)
+        if len(held) < self._trunk.rows:
+            self._trunk.retain(held)
+            now = {row: place for place, row in enumerate(held)}
             for branch in texts:
                 branch.renumber(now)
 
 
 class Branch:
-    """One text, as a session. Its rows are those of the trunk that it has committed or that wait for it."""
+    """One text, with the interface of a session. Its rows are the rows of the trunk that it has committed or may still
+    commit."""
 
     features: tuple[int, ...] = ()
     postponed = 0
@@ -73,7 +76,7 @@ class Branch:
     def __init__(self, branches: Branches, trunk: Session) -> None:
         self.model = trunk.model
         self._branches, self._trunk = branches, trunk
-        self._prompt = 0  # tokens of the trunk's text
+        self._prompt = 0  # the number of tokens of the trunk's text that begin this text
         self._kept: list[int] = []
         self._fresh: list[int] = []
 
@@ -87,11 +90,12 @@ class Branch:
 
     @property
     def held(self) -> list[int]:
-        """Rows of the trunk."""
+        """The rows of the trunk that belong to this text."""
         return self._kept + self._fresh
 
     def place_of(self, parent: int, first: int) -> int:
-        """The row of the trunk for a parent of rows that are about to be read, the first at row ``first``."""
+        """The trunk row of ``parent``, which is numbered as for ``Session.feed``. first: the trunk row of the first row
+        about to be read."""
         if parent < 0:
             return self._kept[-1] if self._kept else -1
         return self._fresh[parent] if parent < self.rows else first + parent - self.rows
@@ -100,7 +104,7 @@ class Branch:
         self._fresh += rows
 
     def renumber(self, now: Mapping[int, int]) -> None:
-        """now: the new number of each row that is left."""
+        """Renumber this text's rows. now: old number -> new number of each trunk row that was kept."""
         self._kept = [now[row] for row in self._kept]
         self._fresh = [now[row] for row in self._fresh]
 
@@ -111,13 +115,13 @@ class Branch:
         last: int | None = None,
         later: bool = False,
     ) -> None:
-        """Read what of these tokens no other text has read."""
-        known = min(len(tokens), self._trunk.length - self._prompt)
-        self._trunk.prefill(tokens[known:], ())
+        """Read the tokens that no other text of these branches has read."""
+        shared = min(len(tokens), self._trunk.length - self._prompt)
+        self._trunk.prefill(tokens[shared:], ())
         self._prompt += len(tokens)
 
     def take_over(self, other: Branch | Session, length: int) -> None:
-        """Begin with the prompt that another text of these has read, or another session."""
+        """Begin with the prompt that another branch, or another session, has read."""
         if self._trunk.length < length:
             self._trunk.take_over(other, length)
         self._prompt = length

@@ -1,4 +1,4 @@
-"""Several texts, each in a session of its own that is read in a pass of its own."""
+"""Several texts, each in a session of its own that is read in passes of its own."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from engine.model.session import Session
 
 
 class SeparateSessions:
-    """Up to B sessions, one per place, read one after the other.
+    """Up to ``places`` sessions, read one after the other.
 
     capacity: columns for the longest of the texts and a tree.
     """
@@ -19,15 +19,16 @@ class SeparateSessions:
         self.sessions: list[Session | None] = [None] * places
 
     def open(self, place: int, features: tuple[int, ...]) -> Session:
-        """A new session, which replaces the earlier session at this place. features: as for a session."""
+        """A new session, which replaces the earlier session at this place. features: layers whose states are
+        requested."""
         self.sessions[place] = self.model.session(self._capacity, features)
         return self.sessions[place]
 
     @property
     def rows_of(self) -> RowsOf:
-        """The rows of a round, from the rows that each of its texts asks for."""
+        """The function from the rows that each text needs to the rows of a round."""
         return sum
 
     def look_at(self, drafts: Mapping[int, Draft]) -> dict[int, Seen]:
-        """Read root and tree of each of these sequences, by place, as ``Session.look`` does."""
+        """Read the root and the tree of each of these texts, by place, as ``Session.look`` does."""
         return {place: self.sessions[place].look(draft) for place, draft in drafts.items()}

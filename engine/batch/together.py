@@ -1,9 +1,9 @@
-"""Several texts at once: one pass of the target per round, over the trees of all of them.
+"""Several texts at once: one pass of the target per round, over the trees of all texts.
 
-Prompts may be read a part a round, beside the texts that are under way, so that a long one holds up nobody: Agrawal et al., SARATHI:
-Efficient LLM Inference by Piggybacking Decodes with Chunked Prefills (2023), and Taming Throughput-Latency Tradeoff in LLM
-Inference with Sarathi-Serve (OSDI 2024). There a text that is under way has one row a round. A draft has more, so drafts and prompts
-share the rows of a round: drafts are shorter while a prompt is read.
+Prompts may be read in parts, one per round, beside the texts that are under way, so that a long prompt delays no text:
+Agrawal et al., SARATHI: Efficient LLM Inference by Piggybacking Decodes with Chunked Prefills (2023), and Taming
+Throughput-Latency Tradeoff in LLM Inference with Sarathi-Serve (OSDI 2024). There a text under way has one row per
+round. A draft has more, so drafts and prompts share the rows of a round: drafts are shorter while a prompt is read.
 """
 
 from collections import deque
@@ -27,14 +27,16 @@ from engine.model.session import Session
 
 @dataclass(frozen=True)
 class Budget:
-    """rows: of a round, roots, drafts and prompts together. part: of them for prompts, while any is unread; drafts leave this part free.
-    All drafts are equally deep, one token at least; a tree of that depth may have more rows than its share."""
+    """The rows of a round. rows: for roots, drafts and prompts together. part: rows that drafts leave free for prompts
+    while a prompt is unread. All drafts are equally deep, at least one token; a tree of that depth may have more rows
+    than its share."""
 
     rows: int
     part: int
 
     def deepest(self, texts: int, unread: bool) -> int:
-        """The most tokens of each draft, one below the other, in a round with so many texts. unread: whether a prompt is."""
+        """The greatest depth of each draft in a round of ``texts`` texts. unread: whether a prompt is still to be
+        read."""
         return max(1, (self.rows - (self.part if unread else 0)) // texts - 1)
 
 
@@ -42,8 +44,9 @@ class Budget:
 def sessions_of(
     model: LanguageModel, capacity: int, places: int, features: tuple[int, ...], prompt: int = 0
 ) -> SeparateSessions:
-    """Sessions for this many texts at a time. features: the layers of which any of the texts wants features. prompt: tokens with
-    which all texts begin that will ever be read; 0 if they begin with several prompts, or ask more of a session than ``Branch`` has."""
+    """Sessions for ``places`` texts at a time. features: layers whose states at least one of the texts requests.
+    prompt: the number of tokens with which all texts begin; 0 if they have different prompts, or need more of a session
+    than ``Branch`` offers."""
     if prompt and model.holds_branches:
         return Branches(model, capacity, places, prompt)
     return SeparateSessions(model, capacity, places)
@@ -56,15 +59,15 @@ def decode_together(
     places: int | None = None,
     budget: Budget | None = None,
 ) -> Iterator[tuple[int, Step]]:
-    """Write these texts; each round gives a step of every text that is under way: (index in ``requests``, step).
+    """Write these texts. Each round yields (index in ``requests``, step) for every text that is under way.
 
-    Every text is the one that ``decode`` would write by itself, with a drafter instance of its own. Texts
-    that begin together with the same prompt read it once. recorded: as for ``decode``. places: how many texts are
-    written at a time (None: all); when one ends, the next request takes its place. budget: with which rounds prompts are read in parts;
-    None: each is read at once, before the round.
+    Every text is the one that ``decode`` would write by itself, with a drafter instance of its own. Texts that begin
+    together with the same prompt read it once. recorded: as for ``decode``. places: how many texts are written at a
+    time (None: all); when a text ends, the next request takes its place. budget: the rows of a round if prompts are
+    read in parts; with None, each prompt is read as a whole before the round.
 
-    Milliseconds of a step: drafting, judging and committing are the text's own; each text is charged an equal
-    share of the pass, so that the steps of a round add up to the round.
+    Milliseconds of a step: drafting, judging and committing are the text's own; each text is charged an equal share of
+    the pass, so that the steps of a round add up to the round.
 
     Raises UserError for a drafter that writes in a loop of its own.
     """
@@ -88,7 +91,7 @@ def _check_shares_passes(drafter: Drafter) -> None:
 
 
 def _one_prompt(texts: Sequence[Text]) -> int:
-    """The tokens of the prompt that several texts begin with, if they ask for nothing but logits."""
+    """The number of tokens of the prompt with which several texts begin, if they need only logits; otherwise 0."""
     drafters = [text.drafter for text in texts]
     if len({tuple(text.context) for text in texts}) > 1 or len(texts) == 1:
         return 0
@@ -98,7 +101,7 @@ def _one_prompt(texts: Sequence[Text]) -> int:
 
 
 class _Batch:
-    """Texts in their places, and those that wait for one."""
+    """Texts in their places, and texts that wait for a place."""
 
     def __init__(
         self, target: LanguageModel, texts: Sequence[Text], places: int, budget: Budget | None
@@ -107,9 +110,9 @@ class _Batch:
         self._waiting = deque(range(len(texts)))
         self._coming: dict[
             int, tuple[int, PromptReading]
-        ] = {}  # whose prompt is to be read, by place
+        ] = {}  # by place: the index of the text whose prompt is to be read, and the reading
         self._written: dict[int, int] = {}  # by place: the index of the text that is written there
-        self._spent: dict[int, float] = {}  # milliseconds for a prompt, until its first step
+        self._spent: dict[int, float] = {}  # by text: milliseconds for its prompt
         self._clock = Clock(target.device, precise=any(text.recorded for text in texts))
         layers = {layer for text in texts for layer in text.drafter.feature_layers}
         capacity = max(text.capacity for text in texts)
@@ -137,18 +140,18 @@ class _Batch:
         return self._coming | self._written
 
     def _read(self, rows: int) -> None:
-        """Read so many tokens of prompts, of the first that came first; begin the texts whose prompts are read."""
+        """Read up to ``rows`` tokens of prompts, in order of arrival. Begins the texts whose prompts are then read."""
         for place, (_, reading) in self._coming.items():
             while rows > 0 and (read := reading.read_part(self._fresh(place), rows, self._clock)):
                 rows -= read
-        self._begin([place for place, (_, one) in self._coming.items() if not one.unread])
+        self._begin([place for place, (_, prompt) in self._coming.items() if not prompt.unread])
 
     def _fresh(self, place: int) -> Callable[[], Session]:
         index, _ = self._coming[place]
         return partial(self._sessions.open, place, tuple(self._texts[index].drafter.feature_layers))
 
     def _begin(self, places: Sequence[int]) -> None:
-        """Begin the texts in these places; prompts that are unread are read whole."""
+        """Begin the texts in these places; unread prompts are read as a whole."""
         chances = [self._texts[index].acceptance.chance for index in self._written.values()]
         for place in places:
             index, _ = self._coming[place]
@@ -166,7 +169,7 @@ class _Batch:
         self._leave()
 
     def _load(self, rows: dict[int, int]) -> Load:
-        """rows: that the texts in these places ask for."""
+        """The load of a pass. rows: place -> the number of rows that its text needs."""
         texts = [self._texts[self._written[place]] for place in rows]
         rows_of = self._sessions.rows_of
         return Load(
@@ -178,7 +181,7 @@ class _Batch:
         )
 
     def round(self) -> Iterator[tuple[int, Step]]:
-        """A step of every text that is under way, and a part of the prompts of others."""
+        """Yields a step of every text that is under way, after a part of the other prompts has been read."""
         steps, rows = self._steps() if self._written else ([], 0)
         self._leave()
         if self._budget is not None:
@@ -188,7 +191,8 @@ class _Batch:
             self._clock.lap()  # the caller's time is not engine time
 
     def _steps(self) -> tuple[list[tuple[int, Step]], int]:
-        """Draft, read and judge once for every text that is under way. Returns the steps, and the rows that they asked for."""
+        """Draft, read and judge once for every text that is under way. Returns the steps, and the number of rows that
+        they needed."""
         texts = {place: self._texts[index] for place, index in self._written.items()}
         attempts: dict[int, Attempt] = {}
         for place, text in texts.items():

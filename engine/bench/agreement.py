@@ -1,5 +1,4 @@
-"""Whether all contestants wrote the same text: greedy text is unique, up to rounding at near
-ties."""
+"""Checks whether all contestants wrote the same text. Greedy text is unique, except for rounding at near ties."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,13 +9,14 @@ from torch import Tensor
 from engine.bench.suite import Result
 
 NEAR_TIE = 1e-4
-"""The largest lead of the best logit over the second that rounding may reverse."""
+"""The largest lead of the best logit over the second-best logit that rounding may reverse."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Where a contestant first left the reference. margin: the lead of the reference's best
-    logit there; numerics: whether that is a near tie."""
+    """The first token at which a contestant's text differs from the reference's. position: its index in the
+    continuation. margin: the lead of the reference's best logit at this position. numerics: whether that is a near
+    tie."""
 
     contestant: str
     prompt: str
@@ -31,28 +31,29 @@ class Difference:
 def differences(
     results: Sequence[Result], reference: str, logits: Callable[[list[int]], Tensor]
 ) -> list[Difference]:
-    """Compare every contestant's first round with the reference's.
+    """The differences between the texts of every contestant and those of the reference, in the first round.
 
-    logits(tokens): [V], the reference's logits after these tokens.
+    reference: the contestant's name. logits(tokens): the reference's logits [V] after these tokens.
     """
     first = [result for result in results if result.round == 0]
     right = {r.prompt.name: r.writing.tokens for r in first if r.contestant == reference}
-    found = []
+    different = []
     for result in first:
         expected = right[result.prompt.name]
         position = first_difference(result.writing.tokens, expected)
         if position is not None:
             margin = _margin(logits([*result.prompt.tokens, *expected[:position]]))
-            found.append(Difference(result.contestant, result.prompt.name, position, margin))
-    return found
+            different.append(Difference(result.contestant, result.prompt.name, position, margin))
+    return different
 
 
 def first_difference(tokens: Sequence[int], expected: Sequence[int]) -> int | None:
-    """None where the two are equal; a text that ends early differs where it ends."""
+    """The index of the first token that differs; None if the texts are equal. A text that ends early differs at its
+    end."""
     if list(tokens) == list(expected):
         return None
-    for position, (one, other) in enumerate(zip(tokens, expected, strict=False)):
-        if one != other:
+    for position, (token, expected_token) in enumerate(zip(tokens, expected, strict=False)):
+        if token != expected_token:
             return position
     return min(len(tokens), len(expected))
 

@@ -1,4 +1,4 @@
-"""From results to figures: medians, ratios, geometric means. Arithmetic only."""
+"""Computes figures from results: medians, ratios and geometric means. This module runs no models."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -12,10 +12,11 @@ from engine.core.step import STAGES
 
 @dataclass(frozen=True)
 class Row:
-    """One contestant on one workload.
+    """The figures of one contestant on one workload.
 
-    tokens_per_second: median over prompts of the median over rounds. mean_accepted: tokens per
-    target call. calls: target calls, summed over the prompts of one round.
+    tokens_per_second: the median over prompts of the median over rounds. mean_accepted: tokens per target call. calls:
+    target calls, summed over the prompts of one round. to_plain, to_none: speed divided by that of the peer's plain
+    decoding, and by that of plain decoding here.
     """
 
     contestant: str
@@ -29,10 +30,10 @@ class Row:
 
 
 def rows(results: Sequence[Result], groups: dict[str, str]) -> list[Row]:
-    """One row per workload and contestant that took part, in the order in which they came.
+    """One row per workload and contestant that took part, in the order of the results and of ``groups``.
 
-    groups: the group of each contestant. Ratios are taken to the contestant of group ``plain`` and
-    to plain decoding here, where these took part.
+    groups: the group of each contestant, by name. Ratios are computed to the contestant of group ``plain`` and to plain
+    decoding here, if these took part; else they are None.
     """
     peer = next((name for name, group in groups.items() if group == "plain"), None)
     table = []
@@ -52,9 +53,11 @@ def rows(results: Sequence[Result], groups: dict[str, str]) -> list[Row]:
 
 
 def profiles(results: Sequence[Result]) -> list[dict]:
-    """Where a step's time goes, for each contestant that reports the times of its stages: this shows what limits a figure
-    that falls short of its aim. Means over everything that it wrote, in milliseconds; prefill: of a prompt. stages: of a
-    step, by name. rest: of a step, the time outside all stages."""
+    """The mean times of each contestant's steps, in milliseconds, for contestants that report the times of their
+    stages.
+
+    They show which stage limits a speed. prefill: time per prompt. stages: time per step, by stage. rest: time per step
+    outside all stages. steps: number of steps."""
     table = []
     for name, count in sums(
         [result for result in results if result.writing.stages], by_contestant
@@ -85,7 +88,7 @@ def geometric_mean(values: Iterable[float]) -> float:
 
 
 def best_of(table: Sequence[Row], members: Iterable[str]) -> dict[str, Row]:
-    """By workload, the fastest row of these contestants."""
+    """The fastest row among these contestants, by workload. members: names of contestants."""
     members = set(members)
     best: dict[str, Row] = {}
     for row in table:

@@ -1,4 +1,5 @@
-"""The contestants: each continues a prompt and reports its tokens, their time and the counters."""
+"""The contestants of benchmarks. A contestant continues a prompt and reports its tokens, their time and the
+counters."""
 
 import sys
 import time
@@ -29,22 +30,25 @@ from engine.sizes.draft_size import settle_size, with_costs, with_step_costs
 from engine.sizes.preparing import prepare
 
 Counters = Mapping[str, Callable[[Step], float]]
-"""Name -> what a step adds to the count."""
+"""From the name of a counter to the function that returns what a step adds to it."""
 
 USUAL: Counters = {
     "steps": lambda step: 1,
     "accepted": lambda step: len(step.verdict.accepted),
     "own passes": lambda step: sum(step.passes.values()) - step.passes.get("target", 0),
 }
-"""accepted: drafted tokens that were kept. own passes: of the drafter's own models."""
+"""The counters of every suite. accepted: drafted tokens that were accepted. own passes: passes of the drafter's own
+models."""
 
 
 @dataclass(frozen=True)
 class Writing:
-    """The result of one continuation. seconds: wall time, prefill included. calls: passes of the target over drafts,
-    or over single tokens; the first one may read the prompt as well, and then counts as ``prefill``. stages: total
-    milliseconds of ``prefill`` and of each of ``engine.core.step.STAGES``; {} where they cannot be seen. counts: sums
-    over the steps, by counter."""
+    """The result of one continuation.
+
+    tokens: the tokens written. seconds: wall time, prefill included. calls: passes of the target over drafts or single
+    tokens; if the first pass also reads the prompt, its time counts as ``prefill``. stages: total milliseconds of
+    ``prefill`` and of each stage in ``engine.core.step.STAGES``; empty if the contestant does not show them. counts:
+    the sum over the steps of each counter."""
 
     tokens: list[int]
     seconds: float
@@ -54,22 +58,24 @@ class Writing:
 
 
 class Contestant(ABC):
-    """name: as the tables show it. group: ``ours``, ``plain``, ``assisted`` or ``lookup``."""
+    """A way to continue prompts that takes part in a suite. name: as shown in tables. group: ``ours``, ``plain``,
+    ``assisted`` or ``lookup``, or another group that a suite defines."""
 
     name: str
     group: str
 
     @abstractmethod
     def write(self, prompt: Sequence[int], count: int, counters: Counters) -> Writing:
-        """Continue the prompt by up to ``count`` tokens. Only contestants that show their steps are counted."""
+        """Continue the prompt by up to ``count`` tokens. counters: ignored by contestants that do not show their
+        steps."""
 
 
 class Ours(Contestant):
-    """One drafter of this engine. Its steps are neither written to a trace nor shown.
+    """One drafter of this engine as a contestant. Its steps are neither written to a trace nor shown.
 
-    Every text begins without memories of the others, because a drafter that remembers texts would meet each prompt
-    again in the next round. Only what keeps nothing but settings that it searched for goes on with its search from
-    text to text, as it does for a visitor; its later rounds do not pay for the search again.
+    Every text begins with an empty memory, because a drafter that remembers texts would meet each prompt again in the
+    next round. Drafters that remember only settings for which they have searched are an exception: they keep their memory
+    from text to text, as they do for a visitor, and their later rounds do not pay for the search again.
     """
 
     group = "ours"
@@ -86,9 +92,10 @@ class Ours(Contestant):
         constraint: Callable[[], Constraint] | None = None,
         recorded: bool = False,
     ) -> None:
-        """name: for tables; the drafter's key unless it takes part several times. options: None is the default options,
-        with the draft size that pays on this machine. sampling: greedy unless given. rule: the greedy one, or
-        the drafter's default for sampled texts. memory: gives that of the next text. constraint: makes one for each text."""
+        """cls: the drafter. name: as shown in tables; by default the drafter's key. options: None means the default
+        options with the draft size that pays on this machine. sampling: None means greedy. rule: None means the greedy
+        rule, or the drafter's default rule for sampled texts. memory: returns the memory for the next text. constraint:
+        makes a constraint for each text. recorded: decode as a recorded run does."""
         self.name = name or cls.key
         self.models, self._class = models, cls
         self._sampling = sampling or Sampling()
@@ -98,8 +105,8 @@ class Ours(Contestant):
             self.models = with_step_costs(cls, self.options, models)
         self.models = with_costs(cls, self.options, self.models)
         self._rule = rule or verifier("greedy" if self._sampling.greedy else cls.default_verifier)
-        kept = Memory()
-        self.memory = memory or (lambda: kept if cls.keeps_settings_only else Memory())
+        lasting_memory = Memory()
+        self.memory = memory or (lambda: lasting_memory if cls.keeps_settings_only else Memory())
         self._constraint, self._recorded = constraint, recorded
 
     def write(self, prompt, count, counters=None):
@@ -131,7 +138,7 @@ class Ours(Contestant):
     def request(
         self, prompt: Sequence[int], count: int, memory: Memory | None = None
     ) -> TextRequest:
-        """The text as the loops are asked for it, by a drafter of its own."""
+        """The request with which a decoding loop writes this text. It has a new drafter."""
         return TextRequest(
             self._class.build(self.options, self.models),
             self._rule,
@@ -144,23 +151,23 @@ class Ours(Contestant):
 
 
 def wait(device: torch.device) -> None:
-    """Wait until the device has finished."""
+    """Wait until a CUDA device has finished its work; on other devices, return at once."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
 def plain() -> type[Drafter]:
-    """Plain decoding, with which all others are compared."""
+    """The drafter class of plain decoding, with which all drafters are compared."""
     return next(cls for cls in drafters().values() if cls.family == "none")
 
 
 def chain() -> type[Drafter]:
-    """The chain of a draft model, beside which other ways of drafting are set."""
+    """The drafter class that drafts a chain with a draft model, with which other drafters are compared."""
     return drafters().get(DraftChain.key, DraftChain)
 
 
 def our_contestants(models: Models) -> list[Ours]:
-    """Every drafter whose models are at hand and that writes the target's own text."""
+    """A contestant for every drafter whose models are present and whose greedy text is the target's own."""
     return [
         Ours(cls, models)
         for cls in drafters().values()
@@ -171,8 +178,8 @@ def our_contestants(models: Models) -> list[Ours]:
 def able(
     classes: Iterable[type[Drafter]], paths: ModelPaths
 ) -> tuple[list[type[Drafter]], dict[str, str]]:
-    """The drafters whose parts exist, and role -> kind of all the parts that these drafters need. The other drafters are
-    named on standard error."""
+    """The drafters whose parts exist, and the kind of each part that they need, by role. The names of the other
+    drafters are printed to standard error."""
     usable = []
     for cls in classes:
         missing = ", ".join(sorted(cls.needs.keys() - paths.parts.keys()))
@@ -184,6 +191,6 @@ def able(
 
 
 def own_options(cls: type[Drafter], options: Mapping[str, Value]) -> dict[str, Value]:
-    """The options that the drafter declares, with their values."""
+    """Those of ``options`` that the drafter declares."""
     names = {option.name for option in cls.options}
     return {name: value for name, value in options.items() if name in names}

@@ -1,4 +1,4 @@
-"""`python -m engine bench --suite continuous`: acceptance on densities. It needs no model."""
+"""`python -m engine bench --suite continuous`: acceptance rates for continuous densities. It needs no model."""
 
 from dataclasses import asdict
 
@@ -9,13 +9,13 @@ from engine.parts.loading import ModelPaths
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """quick: fewer points."""
+    """Measure, and return the report. quick: use fewer points."""
     measurements = measured(quick)
     return Report(report_text(measurements), measurements.to_dict())
 
 
 def report_text(measurements: Figures) -> str:
-    """The figures as text."""
+    """The report's text: tables of the figures."""
     columns = "shift:.1f kept:.3f error:.3f integral:.3f tried_a_refusal=tried:.2f"
     length, passes = measurements.walk
     lines = [

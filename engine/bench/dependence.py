@@ -1,4 +1,4 @@
-"""How much the tokens of an answer depend on each other, by the target's own distribution.
+"""Estimates how much the tokens of an answer depend on each other, in the target's own distribution.
 
 Kang et al., "ParallelBench: Understanding the Trade-offs of Parallel Decoding in Diffusion LLMs" (2025): if L places
 are filled at once, each from its own marginal, the KL divergence from the true distribution is at least the conditional
@@ -25,8 +25,8 @@ from engine.core.sampling import pick, stream, uniforms
 
 @dataclass(frozen=True)
 class Dependence:
-    """In nats per place. correlation: C(Y | X) / L. entropy: H(Y | X) / L, the uncertainty that remains even when all
-    tokens before are known."""
+    """The dependence of an answer's tokens, in nats per place. correlation: C(Y | X) / L. entropy: H(Y | X) / L, the
+    uncertainty that remains even if all earlier tokens are known."""
 
     correlation: float
     entropy: float
@@ -40,13 +40,14 @@ def dependence(
     seed: int,
     ends: frozenset[int] = frozenset(),
 ) -> Dependence:
-    """The dependence of the next ``places`` tokens after a prompt, from ``texts`` texts drawn at temperature 1. module:
-    the target. ends: tokens that end a text."""
+    """Estimate the dependence of the next ``places`` tokens after a prompt from ``texts`` texts drawn at temperature 1.
+
+    module: the target. ends: tokens that end a text."""
     return of_laws(drawn_laws(module, prompt, places, texts, seed, ends))
 
 
 def of_laws(laws: Tensor) -> Dependence:
-    """laws: [texts, places, V], each text's own law of each place."""
+    """The dependence, computed from the laws from which texts were drawn. laws: [texts, places, V]."""
     own = torch.special.entr(laws).sum(-1).mean(0)
     marginal = torch.special.entr(laws.mean(0)).sum(-1)
     return Dependence(max(0.0, float((marginal - own).mean())), float(own.mean()))
@@ -61,11 +62,11 @@ def drawn_laws(
     seed: int,
     ends: frozenset[int] = frozenset(),
 ) -> Tensor:
-    """[texts, places, V]: the law from which each token of each text was drawn. After an end of text only the end token
-    can follow."""
+    """Draw texts; returns the law from which each token of each text was drawn, [texts, places, V]. After the end of a
+    text, only the end token can follow."""
     random, cache = stream(seed, "dependence"), None
     reading = torch.tensor([list(prompt)] * texts, device=module.device)
-    ended, found = torch.zeros(texts, dtype=torch.bool), []
+    ended, laws = torch.zeros(texts, dtype=torch.bool), []
     for _ in range(places):
         said = module(input_ids=reading, past_key_values=cache, use_cache=True)
         cache = said.past_key_values
@@ -73,8 +74,8 @@ def drawn_laws(
         if ended.any():
             law[ended] = 0.0
             law[ended, min(ends)] = 1.0
-        found.append(law)
+        laws.append(law)
         tokens = pick(law, uniforms(random, texts))
         ended |= torch.tensor([token in ends for token in tokens.tolist()])
         reading = tokens[:, None].to(module.device)
-    return torch.stack(found, 1)
+    return torch.stack(laws, 1)

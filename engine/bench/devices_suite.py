@@ -1,7 +1,8 @@
-"""`python -m engine bench --suite devices`: what each device of the compiled passes brings on this CPU.
+"""`python -m engine bench --suite devices`: how much time each optimisation of the compiled passes saves on this CPU.
 
-The same greedy texts are written with all devices and without one of them, in turn, by models that were opened for each
-way anew. A figure is the median over the texts and rounds of time without ÷ time with.
+A device is such an optimisation. The same greedy texts are written in turn with all devices and without one of them, by
+models that are opened anew for each case. A figure is the median, over texts and rounds, of the time without the device
+divided by the time with it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -56,11 +57,12 @@ DEVICES = {
     "pace": [patch.object(Pace, "saw", lambda self, slowness: None)],
     "nothing": [],
 }
-"""Device -> what takes it away. What is measured without nothing shows the noise."""
+"""From the name of a device to the patches that switch it off. "nothing" switches nothing off, so its figures show the
+noise."""
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """In a row: the ratio for each drafter."""
+    """Measure, and return the report. It has a row for each device, with the ratio for each drafter."""
     classes = [
         cls
         for cls in drafters().values()
@@ -79,7 +81,7 @@ def measured(
     devices: Iterable[str],
     plan: Plan,
 ) -> list[dict]:
-    """One row for each device, with one figure for each drafter."""
+    """One row for each of these devices, with the ratio for each drafter."""
     needs = {role: kind for cls in classes for role, kind in cls.needs.items()}
     whole = opened(paths, needs)
     prompts = choose(whole, workloads, plan)
@@ -89,17 +91,17 @@ def measured(
     for device in devices:
         with without(device):
             lacking = opened(paths, needs)
-        others = [Lacking(_ours(cls, lacking), device) for cls in classes]
-        Suite(others, prompts, Plan(1, 2, plan.tokens)).run()
+        lacking_ways = [Lacking(_ours(cls, lacking), device) for cls in classes]
+        Suite(lacking_ways, prompts, Plan(1, 2, plan.tokens)).run()
         row = {"device": device}
-        for own, other in zip(ways, others, strict=True):
-            row[own.name] = ratio(Suite([own, other], prompts, plan).run(), own.name)
+        for own, lacking_way in zip(ways, lacking_ways, strict=True):
+            row[own.name] = ratio(Suite([own, lacking_way], prompts, plan).run(), own.name)
         rows.append(row)
     return rows
 
 
 class Lacking(Contestant):
-    """A contestant that writes without a device."""
+    """A contestant that writes while a device is switched off."""
 
     group = "ours"
 
@@ -114,13 +116,13 @@ class Lacking(Contestant):
 @contextmanager
 def without(device: str) -> Iterator[None]:
     with ExitStack() as patches:
-        for each in DEVICES[device]:
-            patches.enter_context(each)
+        for change in DEVICES[device]:
+            patches.enter_context(change)
         yield
 
 
 def opened(paths: ModelPaths, needs: Mapping[str, str]) -> Models:
-    """Models of their own, which nobody else has opened."""
+    """Newly opened models, which share nothing with models that were opened earlier."""
     open_model.cache_clear()
     models = load_models(paths, needs, "float32", "cpu")
     open_model.cache_clear()

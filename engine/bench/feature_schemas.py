@@ -1,4 +1,4 @@
-"""Ten JSON schemas, written for the bench, each with one feature of JSON Schema."""
+"""Ten JSON schemas, written for the benchmarks. Each uses one feature of JSON Schema."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ NUMBER = {"type": "integer", "minimum": 0, "maximum": 99}
 
 
 def _record(required: list[str] | None = None, **fields: object) -> dict:
-    """An object of these fields and no others. required: all of them, unless it says which."""
+    """The schema of an object with exactly these fields. required: the names of required fields; None means all."""
     return {
         "type": "object",
         "properties": fields,
@@ -46,4 +46,4 @@ FEATURES: Mapping[str, dict] = {
         "$defs": {"person": _record(name=SHORT, age=NUMBER)},
     },
 }
-"""Feature -> a schema in which little else happens."""
+"""From the name of a feature to a schema that uses little else."""

@@ -1,5 +1,5 @@
-"""The figures that the project promises. A method's card declares its own, as ``[[goals]]``; a suite adds those of the
-engine, and computes all of them from the rows of one run."""
+"""The figures that the project promises. A method's card declares the goals of the method, as ``[[goals]]``. A suite
+adds the goals of the engine, and computes all figures from the rows of one run."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from engine.methods import drafters
 
 FIXED = "fixed"
 GROUPS = {"plain": "", "lookup": "", "assisted": "best assisted", FIXED: "the best fixed chain"}
-"""Groups that can stand in a card as rivals, and what they are called if they have several members."""
+"""The groups that a card can name as rivals, and the title of each group that has several members."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """at_most: the value must not exceed ``least``; otherwise it must reach it, or exceed it if ``above``. least: None where
-    the figure is only reported. value: None where this run lacked something for it; ``reason`` may say what."""
+    """A figure of one run, and the value that it must have. what: the title. least: the value must be at least this,
+    more than this if ``above``, or at most this if ``at_most``; None if the figure is only reported. aim: the value
+    that is hoped for. value: None if this run could not measure the figure; ``reason`` may say why."""
 
     what: str
     least: float | None
@@ -56,8 +57,9 @@ def goal_table(goals: Sequence[Goal]) -> str:
 
 @dataclass(frozen=True)
 class Entrant:
-    """A contestant that a figure needs. options: None is the usual ones, with the fastest size of this machine. part: the
-    role whose part takes the place of the drafter's own."""
+    """A contestant that a figure needs. name: as shown in tables. key: the drafter's. options: None means the default
+    options with the fastest draft size on this machine. part: the role of a part that takes the place of the drafter's
+    own part."""
 
     name: str
     key: str
@@ -69,11 +71,13 @@ class Entrant:
 class Aim:
     """A goal that a method's card sets for a suite.
 
-    of: the method. kind: ``speed`` (tokens per second divided by those of ``over``, a geometric mean over the workloads),
-    ``step`` (tokens per step), ``longer`` (tokens per step minus those of ``over``) or ``faster`` (workloads with more tokens
-    per second than ``over``). over: another contestant, or one of ``GROUPS``, of which the fastest counts.
-    workloads: all if none is named. drafter: the one that uses the part that a recipe makes. size: of the draft, for tokens
-    a step; 0 is the drafter's usual one. also: methods of which the best one counts. options, over_options: with which both take part.
+    of: the method. suite: the suite that measures it. kind: ``speed`` (tokens per second divided by those of ``over``,
+    a geometric mean over the workloads), ``step`` (tokens per step), ``longer`` (tokens per step minus those of
+    ``over``) or ``faster`` (number of workloads with more tokens per second than ``over``). over: another contestant,
+    or one of ``GROUPS``, whose fastest member counts. workloads: empty means all. least, aim, above: as for ``Goal``.
+    drafter: the drafter that uses the part, if ``of`` is a recipe for a part. size: the draft size, for tokens per
+    step; 0 means the drafter's default. also: further methods; the best of all counts. options, over_options: the
+    options of the method and of its rival.
     """
 
     of: str
@@ -91,27 +95,28 @@ class Aim:
     over_options: Mapping = field(default_factory=dict)
 
     def goal(self, table: Sequence[Row], absent: Mapping[str, str] | None = None) -> Goal:
-        """absent: contestants that could not take part, each with the reason."""
+        """The goal with its value, from the rows of a run. absent: the reason of each contestant that could not take
+        part."""
         rows = [row for row in table if not self.workloads or row.workload in self.workloads]
         rivals = [entrant.name for entrant in self.entrants[1:]] or group(rows, self.over)
         absentees = [entrant.name for entrant in self.entrants if entrant.name in (absent or {})]
         values = []
         for name in (self.own.name, *self.also) if not absentees else ():
             own = of(rows, name)
-            others = [
+            rival_rows = [
                 entrant
                 for entrant in (of(rows, rival) for rival in rivals)
                 if entrant.keys() >= own.keys()
             ]
-            if own and (others or not self.over):
-                values.append(FIGURES[self.kind](own, others))
+            if own and (rival_rows or not self.over):
+                values.append(FIGURES[self.kind](own, rival_rows))
         what, reason = self._what(rivals), absent[absentees[0]] if absentees else ""
         value = max(values, default=None)
         return Goal(what, self.least, self.aim, value, False, self.above, reason)
 
     @property
     def own(self) -> Entrant:
-        """The method itself, named by its key, with the size of the draft where this is not left to the machine."""
+        """The method itself as a contestant, with a draft size unless the machine chooses the size."""
         if self.drafter:
             options = self._sized(self.drafter, self.size).options
             return Entrant(self.of, self.drafter, options, part=self.of)
@@ -119,7 +124,7 @@ class Aim:
 
     @property
     def entrants(self) -> list[Entrant]:
-        """The method and its rival, unless that is a group."""
+        """The method and its rival as contestants; the method alone if the rival is a group or there is none."""
         alone = self.over in ("", *GROUPS)
         return [self.own] if alone else [self.own, self._sized(self.over, 0, self.over_options)]
 
@@ -145,8 +150,8 @@ class Aim:
 
 
 def aims(suite: str) -> list[Aim]:
-    """The goals that the cards of all methods set for this suite. Raises UserError, one sentence, for a field that
-    there is not."""
+    """The goals that the cards of all methods set for this suite. Raises UserError if a goal has an unknown field or
+    kind."""
     goals_of_cards, names = [], {aim.name for aim in fields(Aim)} - {"of"}
     for key, folder in folders().items():
         card = tomllib.loads((folder / "card.toml").read_text("utf-8"))
@@ -159,7 +164,8 @@ def aims(suite: str) -> list[Aim]:
 
 
 def goals(table: Sequence[Row], verify_ratio: float | None) -> list[Goal]:
-    """verify_ratio: the cost of a pass over the root and 8 nodes, in one-token steps."""
+    """The goals of the suite ``peers``. verify_ratio: the time of a pass over the root and 8 nodes, divided by the time
+    of a one-token step."""
     base = plain().key
     best = best_of(table, [name for name in group(table, "ours") if name != base])
     ratios = [row.to_none for row in best.values()]
@@ -174,10 +180,10 @@ def goals(table: Sequence[Row], verify_ratio: float | None) -> list[Goal]:
 def goals_beside_openvino(
     table: Sequence[Row], one_row: float | None, steady: Mapping[str, float]
 ) -> list[Goal]:
-    """The goals beside OpenVINO GenAI, whose rows have the groups of the peers.
+    """The goals of the comparison with OpenVINO GenAI, whose rows have the groups of peers.
 
-    one_row: the time of a pass over one row, divided by the time of reading the weights once. steady: by
-    drafter, the time of a step beside two busy processes, divided by that on a quiet machine.
+    one_row: the time of a pass over one row, divided by the time that reading the weights once takes. steady: for each
+    drafter, the time of a step beside two busy processes, divided by the time of a step on a quiet machine.
     """
     ours = [of(table, name) for name in group(table, "ours") if name != plain().key]
     theirs = [of(table, name) for kind in ("assisted", "lookup") for name in group(table, kind)]
@@ -194,7 +200,7 @@ def goals_beside_openvino(
 
 
 Rows = Mapping[str, Row]
-"""A contestant's, by workload."""
+"""The rows of one contestant, by workload."""
 
 
 def group(table: Sequence[Row], name: str) -> list[str]:
@@ -210,12 +216,12 @@ def ratios(own: Rows, other: Rows) -> list[float]:
 
 
 def speed(own: Rows, others: Sequence[Rows]) -> float:
-    """Beside the fastest of the others over all workloads together."""
-    return min(geometric_mean(ratios(own, other)) for other in others)
+    """Tokens per second divided by those of the fastest other contestant, as a geometric mean over the workloads."""
+    return min(geometric_mean(ratios(own, rival)) for rival in others)
 
 
 def step(own: Rows, others: Sequence[Rows] = ()) -> float:
-    """Tokens per step over all texts."""
+    """Tokens per step, over all texts. others: not used."""
     calls = sum(row.calls for row in own.values())
     return sum(row.mean_accepted * row.calls for row in own.values()) / calls
 
@@ -225,9 +231,9 @@ def longer(own: Rows, others: Sequence[Rows]) -> float:
 
 
 def faster(own: Rows, others: Sequence[Rows]) -> float:
-    """On how many workloads it is faster than each of the others."""
+    """The number of workloads on which the contestant is faster than every other contestant."""
     return float(
-        sum(map(all, zip(*([r > 1 for r in ratios(own, other)] for other in others), strict=True)))
+        sum(map(all, zip(*([r > 1 for r in ratios(own, rival)] for rival in others), strict=True)))
     )
 
 

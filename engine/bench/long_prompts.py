@@ -1,8 +1,9 @@
-"""Long prompts of four kinds, made up when they are needed; the same size gives the same prompts.
+"""Makes long prompts of four kinds. The same size gives the same prompts.
 
-``needle``: one sentence in the middle of many stories is asked for. ``question``: one story of many is asked for, by the one
-who tells it. ``list``: a list of orders goes on. ``summary``: the stories are to be told in short. A small target that answers no
-questions gets tasks of the forms that it knows, with the same place of the answer.
+``needle``: a question about one sentence in the middle of many stories. ``question``: a question about one of many
+stories, which is named by its teller. ``list``: a list of orders that the answer continues. ``summary``: a request for
+a summary of the stories. A small target that answers no questions gets tasks of the forms that it was trained on, with
+the answer at the same place of the prompt.
 """
 
 import random
@@ -22,14 +23,15 @@ from engine.training.generators.words import (
 
 KINDS = ("needle", "question", "list", "summary")
 MIDDLE = ("needle", "question")
-"""Kinds whose answer stands in the middle of the prompt."""
+"""The kinds of prompts that hold the answer in the middle."""
 WORDS = Vocabulary()
 
 Count = Callable[[str], int]
 
 
 def long_prompts(tokens: int, count: Count, asked: bool) -> dict[str, str]:
-    """By kind, a prompt of at most so many tokens. count: those of a text. asked: whether the target answers questions."""
+    """A prompt of each kind, by kind, with at most ``tokens`` tokens. count(text): the number of tokens in a text.
+    asked: whether the target answers questions."""
     makers = (
         {"needle": _needle, "question": _question, "list": _orders, "summary": _summary}
         if asked
@@ -39,7 +41,8 @@ def long_prompts(tokens: int, count: Count, asked: bool) -> dict[str, str]:
 
 
 def _longest(kind: str, make: Callable, tokens: int, count: Count) -> str:
-    """The prompt of the most parts that fits."""
+    """The prompt with the most parts that has at most ``tokens`` tokens. make(random numbers, parts): makes a
+    prompt."""
     low, high = 2, 4
     while count(make(random.Random(kind), high)) <= tokens:
         low, high = high, 2 * high
@@ -51,7 +54,7 @@ def _longest(kind: str, make: Callable, tokens: int, count: Count) -> str:
 
 
 def _stories(rng: random.Random) -> Iterator[tuple[str, str]]:
-    """Who tells a story, and the story; no two are told by the same."""
+    """Endless pairs of a teller and the teller's story. No two stories have the same teller."""
     for number in range(1, 1_000_000):
         teller = f"{rng.choice(NAMES)} the {rng.choice(JOBS)} of {rng.choice(CITIES)}"
         yield f"{teller}, number {number}", paragraph(rng, WORDS, 5, 7)
@@ -102,7 +105,7 @@ def _orders(rng: random.Random, parts: int) -> str:
 
 
 def _edits(rng: random.Random, parts: int) -> tuple[str, str, str]:
-    """Finished edits; the text of the one in the middle, and the edited text."""
+    """Finished edits as one text; the original text of the edit in the middle; and its edited text."""
     tasks = [change(rng, WORDS) for _ in range(parts)]
     prompt, answer = tasks[parts // 2]
     text = prompt.partition("\nText: ")[2].removesuffix("\nOutput:")
@@ -110,20 +113,20 @@ def _edits(rng: random.Random, parts: int) -> tuple[str, str, str]:
 
 
 def _edited(rng: random.Random, parts: int) -> str:
-    """The last edit is of the text from the middle, of which only the beginning is written."""
+    """Finished edits, and a last edit whose text is the beginning of the original text from the middle."""
     done, text, _ = _edits(rng, parts)
     return f"{done}\n\nEdit: change big to small.\nText: {' '.join(text.split()[:8])}"
 
 
 def _edited_again(rng: random.Random, parts: int) -> str:
-    """The last edit changes the edited text from the middle once more."""
+    """Finished edits, and a last edit that changes the edited text from the middle once more."""
     done, _, answer = _edits(rng, parts)
     word = rng.choice([word for word in answer.split() if word.isalpha()])
     return f"{done}\n\nEdit: change {word} to {rng.choice(THINGS)}.\nText:{answer}\nOutput:"
 
 
 def _records(rng: random.Random, parts: int) -> str:
-    """Finished lists of records; the last list has two records so far."""
+    """Finished lists of records, and a last list that has only its first two records."""
     lists = [json_lines(rng, WORDS) for _ in range(parts)]
     task, lines = json_lines(rng, WORDS)
     done = "\n\n".join(map("".join, lists))

@@ -1,4 +1,4 @@
-"""The times of the suite ``long``: passes by the length of the texts and their number, and several texts at once."""
+"""The time measurements of the suite ``long``: passes, by length and number of texts, and several texts at once."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,43 +11,47 @@ from engine.methods.shared.part_of_cache import SELECTORS
 from engine.model.session import Session
 
 Drafting = Callable[[str], Ours]
-"""From a selector to a drafter that reads what it says."""
+"""From the key of a selector to a contestant whose drafter reads the part of the cache that this selector chooses."""
 TEXTS = (1, 8)
-STEP = 200  # tokens by which some prompts of several texts are shorter than others
+STEP = 200  # tokens by which the second set of prompts for several texts is shorter than the first
 WORTH = 1.05
-"""Times as fast as plain decoding; less may be chance."""
+"""The least gain over plain decoding that counts; a smaller gain may be chance."""
 
 
 def timed(
     drafting: Drafting, session: Session, prompt: Sequence[int], rows: list[dict]
 ) -> list[dict]:
-    """Passes on one text by each selector that asks no draft model, and on several by the one that gains most."""
-    told: list[dict] = []
+    """The times of passes over one text, with each selector that needs no draft model, and over several texts, with the
+    selector that gains most.
+
+    session: has read all of the prompt but its last token. rows: for each selector its key, the length of the prompt
+    and the mean share of drafted tokens that are accepted."""
+    timings: list[dict] = []
     for texts in TEXTS:
-        best = max(told, key=lambda row: row["gain"], default=None)
+        best = max(timings, key=lambda row: row["gain"], default=None)
         for row in rows:
             key = row["selector"]
             if SELECTORS[key].needs_draft or (best and key != best["selector"]):
                 continue
-            found = times(drafting(key), session, prompt, texts)
-            told.append(
+            passes = times(drafting(key), session, prompt, texts)
+            timings.append(
                 {
                     "length": row["length"],
                     "texts": texts,
                     "selector": key,
-                    "whole": found.whole,
-                    "share": found.draft / found.whole,
-                    "choosing": found.choose / found.whole,
-                    "checking": found.check / found.whole,
+                    "whole": passes.whole,
+                    "share": passes.draft / passes.whole,
+                    "choosing": passes.choose / passes.whole,
+                    "checking": passes.check / passes.whole,
                     "kept": row["mean"],
-                    "gain": found.gain(row["mean"]),
+                    "gain": passes.gain(row["mean"]),
                 }
             )
-    return told
+    return timings
 
 
 def told_times(timed: list[dict]) -> str:
-    """The table, and from which length on a text gains."""
+    """The table of these times as text, with the length from which on drafting pays."""
     columns = "length texts selector a_pass_in_ms=whole:.0f draft÷pass=share:.2f choosing÷pass=choosing:.2f check÷pass=checking:.2f kept:.3f gain:.2f"
     lengths = [row["length"] for row in timed if row["gain"] >= WORTH]
     crossing = f"from {min(lengths):,} tokens on" if lengths else "at none of these lengths"
@@ -69,14 +73,15 @@ def told_shared(shared: list[dict]) -> str:
 def written_together(
     drafting: Drafting, timed: list[dict], length: int, tokens: int, asked: bool
 ) -> list[dict]:
-    """The speeds of several texts at once, after prompts of about this length, with the two selectors that gain most on one text."""
+    """The speeds of several texts at once, after prompts of about this length, for plain decoding and for the two
+    selectors that gain most on one text."""
     usual = Ours(plain(), drafting(timed[0]["selector"]).models)
     tokenizer, prompts = usual.models.target.tokenizer, []
     for shorter in range(-(-TEXTS[-1] // len(KINDS))):
-        some = long_prompts(
+        texts_by_kind = long_prompts(
             length - STEP * shorter, lambda text: len(turn_of(tokenizer, text)), asked
         )
-        prompts += [turn_of(tokenizer, text) for text in some.values()]
+        prompts += [turn_of(tokenizer, text) for text in texts_by_kind.values()]
     gains = {
         row["selector"]: row["gain"]
         for row in timed

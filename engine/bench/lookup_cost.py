@@ -1,4 +1,4 @@
-"""The time and memory of a lookup, by the length of the text that is searched."""
+"""Measures the time and memory of a lookup, by the length of the text that is searched."""
 
 import random
 import time
@@ -15,15 +15,15 @@ from engine.core.sampling import Sampling
 from engine.methods.shared.datastore_part import Datastore
 from engine.parts.loading import Models
 
-LOOKUPS = 200  # of which the median is taken
+LOOKUPS = 200  # the time of a lookup is the median of so many
 DEPTH = 16  # longest branch that is drafted
-ONCE = 3  # texts begun, of which the median is taken
+ONCE = 3  # the time at the beginning of a text is the median of so many texts
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """The cost of a lookup in a text of ``tokens`` tokens. bytes: the size of the index; None where there
-    is none."""
+    """The cost of a lookup in a text of ``tokens`` tokens. what: the drafter. microseconds: the median time. bytes: the
+    size of the index; None without an index."""
 
     tokens: int
     what: str
@@ -38,10 +38,10 @@ def lookup_costs(
     length: int,
     texts: Sequence[str],
 ) -> list[Lookup]:
-    """The costs of every structure, in a text of ``length`` tokens made of these texts in random order.
+    """The costs of every lookup structure, in a text of ``length`` tokens that is made of ``texts`` in random order.
 
-    Of drafters that search the text itself or a datastore and keep an index of it, a proposal is timed; of those in
-    ``once``, the beginning of a text, in which they search.
+    Drafters that keep an index of the text or of a datastore are timed while they propose. Retrieval drafters whose
+    keys are in ``once`` search at the beginning of a text, and that beginning is timed.
     """
     text, costs = long_text(models, length + LOOKUPS, texts)[: length + LOOKUPS], []
     store = Datastore(np.array(text[:length]))
@@ -68,20 +68,22 @@ def long_text(models: Models, length: int, texts: Sequence[str]) -> list[int]:
 
 
 def timed(action: Callable[[int], object], places: Sequence[int]) -> float:
-    """Median microseconds of ``action`` over these places of the text."""
-    taken = []
+    """The median time of ``action`` over these places of the text, in microseconds."""
+    microseconds = []
     for place in places:
         began = time.perf_counter()
         action(place)
-        taken.append(1e6 * (time.perf_counter() - began))
-    return median(taken)
+        microseconds.append(1e6 * (time.perf_counter() - began))
+    return median(microseconds)
 
 
 def _proposals(
     cls: type[Drafter], models: Models, text: Sequence[int], ends: Sequence[int], key: str
 ) -> list[Lookup]:
-    """A proposal after each of these beginnings of the text, of which the last ``LOOKUPS`` tokens are new to the drafter;
-    nothing for a drafter without an index."""
+    """The cost of a proposal, as a list of one; an empty list if the drafter has no index.
+
+    ends: lengths of the beginnings of the text after which the drafter proposes. The drafter has seen all of the text
+    but its last ``LOOKUPS`` tokens."""
     drafter, length = cls.build(resolve(key, cls.options, {}), models), len(text) - LOOKUPS
     _begin(drafter, text[:length])
     if not hasattr(drafter, "index"):

@@ -1,9 +1,11 @@
-"""`python -m engine bench --suite parallelbench`: list operations, and where drafting all places at once fails.
+"""`python -m engine bench --suite parallelbench`: operations on lists, some of which defeat drafting all places at
+once.
 
 After Kang et al., "ParallelBench: Understanding the Trade-offs of Parallel Decoding in Diffusion LLMs" (2025):
-operations on short lists are easy, but in some of them, shuffling above all, each token depends on which others were
-chosen. For each task the suite measures the dependence in the target's own distribution (``engine.bench.dependence``),
-and the accepted length of every diffusion drafter and of a draft model that reads its own tokens. Counts, not times.
+operations on short lists are easy, but in some of them, above all in shuffling, each token depends on the choice of the
+other tokens. For each task the suite measures the dependence in the target's own distribution
+(``engine.bench.dependence``), and the accepted length of every diffusion drafter and of a draft model that reads its
+own tokens. It measures counts, not times.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,13 +25,13 @@ from engine.parts.loading import ModelPaths, load_models
 
 FULL, QUICK = Plan(prompts=4, rounds=1, tokens=24), Plan(prompts=1, rounds=1, tokens=24)
 OPTIONS = {"length": 7, "shortest": 7, "block": 7, "stop_below": 0.0}
-"""All blocks and drafts have one length."""
+"""Options with which all blocks and drafts have the same length."""
 PLACES, TEXTS = 7, 24
 SAMPLINGS = {"greedy": Sampling(), "drawn": Sampling(1.0)}
 
 
 def candidates() -> list[type[Drafter]]:
-    """Every diffusion drafter, and one that reads its own tokens."""
+    """Every diffusion drafter, after the chain drafter, whose draft model reads its own tokens."""
     blocks = [
         cls
         for cls in drafters().values()
@@ -39,12 +41,15 @@ def candidates() -> list[type[Drafter]]:
 
 
 def task_of(prompt: str) -> str:
-    """The operation that a prompt asks for: its first word."""
+    """The operation that a prompt requests: its first word, in lower case."""
     return prompt.split(":")[0].split()[0].lower()
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """In a row: accepted: drafted tokens kept per step. correlation, entropy: the task's, in nats per place."""
+    """Measure, and return the report, with a row for each task, drafter and sampling.
+
+    accepted: accepted drafted tokens per step. correlation, entropy: of the task, in nats per place
+    (``Dependence``)."""
     tasks: dict[str, list] = {}
     for card in workloads["operations"]:
         tasks.setdefault(task_of(card["prompt"]), []).append(card)
@@ -89,7 +94,8 @@ def _drawing(rows: Sequence[Mapping], sampling: str) -> dict:
 
 
 def rank_correlation(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """Spearman's rank correlation: -1 where one falls as the other rises. None where there is nothing to rank."""
+    """Spearman's rank correlation of two sequences: -1 if one falls as the other rises. None if all numbers in one
+    sequence are equal."""
 
     def ranks(values: Sequence[float]) -> torch.Tensor:
         numbers = torch.tensor(values, dtype=torch.float64)
@@ -104,8 +110,8 @@ def rank_correlation(x: Sequence[float], y: Sequence[float]) -> float | None:
 
 
 def by_task(rows: Sequence[Mapping], sampling: str) -> str:
-    """Tasks from the least dependence to the most, one column per drafter; the last line says how accepted length
-    varies with dependence (Spearman's rank correlation)."""
+    """A table of the tasks in the order of ``rows``, with the accepted length of each drafter in a column. The last
+    line is Spearman's rank correlation between accepted length and dependence."""
     tasks: dict[str, dict] = {}
     for row in (row for row in rows if row["sampling"] == sampling):
         tasks.setdefault(row["task"], dict(row))[row["drafter"]] = row["accepted"]

@@ -1,8 +1,8 @@
-"""The time of a draft pass over a part of the cache, compared with a pass over all of it, and the gain for many
-texts.
+"""Compares the time of a draft pass over a part of the cache with that of a pass over all of it, and computes the gain.
 
-A pass over several texts is made as the target makes it: in one piece where it can, else one after the other. Draft passes are made
-one after the other. Passes of different kinds take turns, so that a busy moment slows all of them.
+The target passes over several texts in one pass if it can, and over one text after the other if not. Draft passes over
+several texts are run one after the other. Passes of different kinds take turns, so that a busy moment slows all of
+them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,13 +26,14 @@ from engine.model.session import Session
 from engine.parts.loading import Models
 
 ROUNDS = 5
-LENGTH, LONGEST = 4, 16  # tokens of the draft that is timed; of the longest that is reckoned with
+LENGTH, LONGEST = 4, 16  # tokens: of the draft that is timed; of the longest draft considered
 
 
 @dataclass(frozen=True)
 class Passes:
-    """Milliseconds. whole: of a pass over one row of each text. check: over a root and LENGTH tokens. choose: of what a selector does
-    before a draft. draft: of a draft pass over one row; both of all texts."""
+    """The times of passes over all texts, in milliseconds. whole: a pass over one row of each text. check: a pass over
+    a root and LENGTH tokens of each text. choose: the work of the selector before a draft. draft: a draft pass over one
+    row."""
 
     whole: float
     check: float
@@ -40,7 +41,8 @@ class Passes:
     draft: float
 
     def gain(self, kept: float) -> float:
-        """How many times as fast as plain decoding the best length is, where so large a share of the drafted tokens is kept."""
+        """The speed with the best draft length, divided by that of plain decoding. kept: the probability that a drafted
+        token is accepted."""
         row = (self.check - self.whole) / LENGTH
         return max(
             sum(kept**place for place in range(count + 1))
@@ -51,8 +53,8 @@ class Passes:
 
 
 def times(ours: Ours, session: Session, text: Sequence[int], texts: int) -> Passes:
-    """Times of the passes over ``texts`` copies of a text. ours: a drafter that reads a part of the cache. session: has read the
-    text but for the last token."""
+    """The times of passes over ``texts`` copies of a text. ours: its drafter reads a part of the cache. session: has
+    read all of the text but its last token."""
     target, chain = ours.models.target, [*text[-1:], *text[-1 - LENGTH : -1]]
     joint = sessions_of(target, len(text) + LENGTH + 1, texts, ())
     copies = [joint.open(place, ()) for place in range(texts)]
@@ -69,16 +71,17 @@ def times(ours: Ours, session: Session, text: Sequence[int], texts: int) -> Pass
     tried = {
         "whole": looked(1),
         "check": looked(1 + LENGTH),
-        "choose": lambda: [each.turn_to(text) for each in drafters],
-        "draft": lambda: [each.read(text[-1:]) for each in drafters],
+        "choose": lambda: [drafter.turn_to(text) for drafter in drafters],
+        "draft": lambda: [drafter.read(text[-1:]) for drafter in drafters],
     }
     return Passes(**_medians(tried, copies))
 
 
 def _medians(tried: Mapping[str, Callable[[], object]], sessions: Sequence[Session]) -> dict:
-    """Milliseconds of each call. It is made twice in a row, and the second is timed: where sizes have changed, a compiled graph prepares
-    itself anew, which happens once a text or once a draft. sessions: forget what was read."""
-    found: dict[str, list[float]] = {name: [] for name in tried}
+    """The median milliseconds of each function in ``tried``. Each is called twice in a row, and the second call is
+    timed: a compiled graph prepares itself anew after a change of sizes, which happens once per text or per draft.
+    sessions: they drop their scratch rows after each call."""
+    times_by_name: dict[str, list[float]] = {name: [] for name in tried}
     for _ in range(ROUNDS):
         for name, run in tried.items():
             for _ in range(2):
@@ -88,16 +91,16 @@ def _medians(tried: Mapping[str, Callable[[], object]], sessions: Sequence[Sessi
                 spent = 1000 * (perf_counter() - began)
                 for session in sessions:
                     session.drop()
-            found[name].append(spent)
-    return {name: median(taken) for name, taken in found.items()}
+            times_by_name[name].append(spent)
+    return {name: median(milliseconds) for name, milliseconds in times_by_name.items()}
 
 
 def below_one_prompt(
     models: Models, session: Session, text: Sequence[int], texts: int
 ) -> list[Mapping]:
-    """Milliseconds of a pass over a row of each of several texts with one prompt, in sessions of their own and in one session; and the
-    megabytes of the prompt's keys and values. Nothing where the target shares no prompts. session: has read all of the text but its last
-    token."""
+    """The milliseconds of a pass over one row of each of several texts with one prompt, in one session per text and in
+    one shared session; and the megabytes of the prompt's keys and values. It is a list of one row, or of none if the
+    target cannot share a prompt. session: has read all of the text but its last token."""
     target, length = models.target, len(text) - 1
     ways = {
         "apart": sessions_of(target, length + 2, texts, ()),
@@ -114,9 +117,9 @@ def below_one_prompt(
         name: partial(sessions.look_at, dict.fromkeys(range(texts), draft))
         for name, sessions in ways.items()
     }
-    told, held = _medians(looked, opened), target.kv_bytes(length)
-    told |= {"ratio": told["apart"] / told["shared"]}
-    return [{"length": len(text), "texts": texts} | told | {"mb": held / 1e6}]
+    figures, held = _medians(looked, opened), target.kv_bytes(length)
+    figures |= {"ratio": figures["apart"] / figures["shared"]}
+    return [{"length": len(text), "texts": texts} | figures | {"mb": held / 1e6}]
 
 
 def _begun(ours: Ours, text: Sequence[int], session: Session) -> CachePartDrafter:
@@ -129,8 +132,8 @@ def _begun(ours: Ours, text: Sequence[int], session: Session) -> CachePartDrafte
 def together(
     contestants: Sequence[Ours], prompts: Sequence[Sequence[int]], tokens: int
 ) -> Iterator[Mapping]:
-    """For each contestant, of whom plain decoding is the first: the speed of these texts, written at once, their prompts left out of the
-    time, and how many texts are those of plain decoding."""
+    """For each contestant, its speed in tokens per second when it writes these texts at once, without the time for
+    prompts, and how many of the texts equal those of the first contestant, which is plain decoding."""
     usual: list[list[int]] | None = None
     for ours in contestants:
         requests = [ours.request(prompt, tokens) for prompt in prompts]
@@ -150,5 +153,5 @@ def together(
 
 
 def _own(step: Step) -> float:
-    """Milliseconds of a step, without those for the prompt."""
+    """The milliseconds of a step, without those for reading the prompt."""
     return sum(step.milliseconds.values())

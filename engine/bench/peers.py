@@ -1,7 +1,7 @@
-"""transformers' own generate: plain, assisted by the draft model, and with prompt lookup.
+"""Contestants that call transformers' own ``generate``: plain, assisted by the draft model, and with prompt lookup.
 
-Beside the engine on a CPU the modules are loaded here and never handed to the engine, so a peer runs as its users run it:
-sdpa attention, DynamicCache. A hook counts the target's passes; it costs microseconds.
+In suites on a CPU the modules are loaded here and never handed to the engine, so a peer runs as its users run it, with
+SDPA attention and DynamicCache. A hook counts the target's passes, which takes microseconds.
 """
 
 import time
@@ -22,48 +22,48 @@ LOOKUP_TOKENS = 10
 
 
 class Generate(Contestant):
-    """generate(**settings) of one module, greedily."""
+    """A contestant that calls ``generate(**settings)`` of one module, greedily."""
 
     def __init__(
         self, name: str, group: str, module: PreTrainedModel, ends: Collection[int], **settings
     ) -> None:
-        """ends: end tokens, the engine's, whatever their source."""
+        """ends: the tokens that end a text, which are the same as the engine's."""
         self.name, self.group, self.module = name, group, module
         self.ends, self._settings = sorted(ends), settings
 
     def write(self, prompt, count, counters=None):
-        given = torch.tensor([prompt], device=self.module.device)
+        ids = torch.tensor([prompt], device=self.module.device)
         self.prepare()
-        helpers = [one for name, one in self._settings.items() if name == "assistant_model"]
+        helpers = [helper for name, helper in self._settings.items() if name == "assistant_model"]
         with sdpa(self.module, *helpers), _passes(self.module) as passes:
-            wait(given.device)
+            wait(ids.device)
             began = time.perf_counter()
             out = self.module.generate(
-                given,
-                attention_mask=torch.ones_like(given),
+                ids,
+                attention_mask=torch.ones_like(ids),
                 max_new_tokens=count,
                 do_sample=False,
                 pad_token_id=0,
                 eos_token_id=self.ends or None,
                 **self._settings,
             )
-            wait(given.device)
+            wait(ids.device)
             seconds = time.perf_counter() - began
         tokens = out[0, len(prompt) :].tolist()
         return Writing(tokens, seconds, len(passes))
 
     def prepare(self) -> None:
-        """Set whatever must be set before each run."""
+        """Restore settings that a run may have changed. Called before each run."""
 
     def logits(self, tokens: Sequence[int]) -> Tensor:
-        """Logits [V] after these tokens."""
+        """The module's logits [V] after these tokens."""
         text = torch.tensor([tokens], device=self.module.device)
         with torch.no_grad(), sdpa(self.module):
             return self.module(text, logits_to_keep=1).logits[0, -1].float()
 
 
 class Assisted(Generate):
-    """generate(assistant_model=...) with one schedule of the number of drafted tokens."""
+    """A contestant that calls ``generate(assistant_model=...)``, with one schedule for the number of drafted tokens."""
 
     def __init__(
         self,
@@ -73,7 +73,8 @@ class Assisted(Generate):
         draft: PreTrainedModel,
         schedule: Mapping[str, object] | None = None,
     ) -> None:
-        """schedule: fields of the draft's generation config; None: as the draft has them."""
+        """draft: the draft model's module. schedule: fields for the draft's generation config; None leaves the config
+        as it is."""
         super().__init__(name, "assisted", module, ends, assistant_model=draft)
         self._config = draft.generation_config
         names = ("num_assistant_tokens", "num_assistant_tokens_schedule")
@@ -89,7 +90,7 @@ def constant(length: int, kind: str = "constant") -> dict[str, object]:
 
 @contextmanager
 def sdpa(*modules: PreTrainedModel) -> Iterator[None]:
-    """The modules use transformers' SDPA instead of our attention."""
+    """Within this context, the modules use transformers' SDPA attention instead of ours."""
     names = [module.config._attn_implementation for module in modules]
     for module in modules:
         module.set_attn_implementation("sdpa")
@@ -102,7 +103,7 @@ def sdpa(*modules: PreTrainedModel) -> Iterator[None]:
 
 @contextmanager
 def _passes(module: PreTrainedModel) -> Iterator[list[None]]:
-    """One entry a pass of the module."""
+    """A context whose value is a list that gets one entry per pass of the module."""
     passes: list[None] = []
     hook = module.register_forward_pre_hook(lambda *_: passes.append(None))
     try:
@@ -122,8 +123,10 @@ def peer_contestants(
     schedules: Sequence[tuple[str, int]],
     draft: PreTrainedModel | None = None,
 ) -> list[Generate]:
-    """Plain generate comes first, because the others are measured against it. schedules: of assisted generation besides
-    its default. draft: opened already; otherwise the models' own, if they have one."""
+    """The contestants that call ``generate``. The plain one is first, because the others are compared with it.
+
+    schedules: kinds and lengths for assisted generation, in addition to the default schedule. draft: the draft's
+    module; None means that the draft in ``paths`` is opened, if there is one."""
     plain = plain_generate(paths, "plain")
     module, ends = plain.module, plain.ends
     lookup = {"prompt_lookup_num_tokens": LOOKUP_TOKENS}

@@ -1,7 +1,7 @@
-"""`python -m engine bench`: all drafters that write the target's own text, beside transformers' own generate.
+"""`python -m engine bench`: compares all drafters that write the target's own text with transformers' own ``generate``.
 
-All contestants decode greedily in fp32, on the same weights and prompts, taking turns within one process. The peers run
-on modules of their own, which the engine never touches.
+All contestants decode greedily in fp32, with the same weights and prompts, and take turns within one process. The peers
+run on modules of their own, which the engine never changes.
 """
 
 from collections import Counter
@@ -28,8 +28,8 @@ QUICK_SCHEDULES = (("constant", 3), ("heuristic", 5))  # of assisted generation,
 
 @dataclass(frozen=True)
 class Race:
-    """The results of one race. costs: milliseconds of a target pass, by nodes. different: texts that differ from the
-    reference's."""
+    """The results of one comparison. table: figures by workload and contestant. costs: milliseconds of a target pass,
+    by number of nodes. different: texts that differ from the reference's."""
 
     models: Models
     suite: Suite
@@ -40,12 +40,12 @@ class Race:
 
     @property
     def texts(self) -> Counter[str]:
-        """By contestant, how many texts it wrote in the first round."""
+        """The number of texts that each contestant wrote in the first round."""
         return Counter(result.contestant for result in self.results if not result.round)
 
     @property
     def equal(self) -> Counter[str]:
-        """By contestant, how many of these are the reference's."""
+        """The number of each contestant's texts in the first round that equal the reference's."""
         return self.texts - Counter(entry.contestant for entry in self.different)
 
 
@@ -53,10 +53,10 @@ Judge = Callable[[Race], list[Goal]]
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """quick: two prompts of each workload, two rounds, and fewer schedules."""
+    """Measure, and return the report. quick: use two prompts of each workload, two rounds, and fewer schedules."""
     plan, schedules = (QUICK, QUICK_SCHEDULES) if quick else (FULL, tuple(SCHEDULES))
-    others = peer_contestants(paths, schedules)
-    return beside(paths, workloads, plan, others, others[0], _judged, schedules=schedules)
+    peers = peer_contestants(paths, schedules)
+    return beside(paths, workloads, plan, peers, peers[0], _judged, schedules=schedules)
 
 
 def _judged(race: Race) -> list[Goal]:
@@ -68,7 +68,7 @@ COUNTS = ["accepted=mean_accepted:.2f", "calls"]
 
 
 def report_text(race: Race, aims: Sequence[Goal]) -> str:
-    """Everything that was measured."""
+    """The report's text: tables of speeds, means and stages, the costs of passes, the differing texts and the goals."""
     parts = []
     for workload in dict.fromkeys(row.workload for row in race.table):
         lines = [asdict(row) for row in race.table if row.workload == workload]
@@ -97,9 +97,11 @@ def beside(
     turns: bool = False,
     **more: object,
 ) -> Report:
-    """This engine beside these peers. workloads: {"id", "prompt"} by workload. reference: writes the texts with which all
-    others are compared. enter: makes the contestants of this engine. turns: prompts are a user's turns. more: of the
-    setting."""
+    """Compare this engine with these peers; returns the report.
+
+    workloads: prompts, {"id", "prompt"}, by workload. reference: the contestant with whose texts all texts are
+    compared. judge: returns the goals of a race. enter: makes the contestants of this engine. tell: returns the
+    report's text. turns: wrap each prompt as a user's turn. more: further fields of the report's setting."""
     models = load_models(paths, needed(paths), "float32", "cpu")
     ours = enter(models)
     prompts = choose(models, workloads, plan, turns)
@@ -127,7 +129,7 @@ def beside(
 
 
 def needed(paths: ModelPaths) -> dict[str, str]:
-    """Role -> kind, for every part that exists and that some drafter uses."""
+    """The kind of every part that exists and that a drafter uses, by role."""
     needs = {role: kind for cls in drafters().values() for role, kind in cls.needs.items()}
     return {role: kind for role, kind in needs.items() if role in paths.parts}
 

@@ -1,7 +1,9 @@
-"""`python -m engine bench --suite policies`: denoising passes against accepted length, for every unmasking policy.
+"""`python -m engine bench --suite policies`: compares denoising passes with accepted length, for every unmasking
+policy.
 
-One denoiser, blocks of one length and greedy texts: all policies write the same texts and differ only in passes and
-steps. Drafters that fill their whole block in one pass stand beside them. Counts, not times.
+All policies use one denoiser, blocks of one length and greedy decoding, so they write the same texts and differ only in
+passes and steps. Drafters that fill their whole block in one pass take part for comparison. The suite measures counts,
+not times.
 """
 
 from engine.bench.contestants import Ours, able, own_options
@@ -14,7 +16,7 @@ from engine.parts.loading import ModelPaths, load_models
 
 FULL, QUICK = Plan(prompts=12, rounds=1, tokens=64), Plan(prompts=1, rounds=1, tokens=64)
 OPTIONS = {"length": 7, "shortest": 7, "block": 7, "passes": 7, "adaptive": False}
-"""No policy is cut short: seven passes fill seven places one by one."""
+"""Options with which every policy may fill seven places one by one, in seven passes."""
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
@@ -44,7 +46,7 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
 
 
 def candidates() -> list[type[Drafter]]:
-    """Drafters that fill one block by a denoiser and draft a single chain from the block."""
+    """The drafters that fill one block with a denoiser and draft a single chain from it."""
     return [
         cls
         for cls in drafters().values()

@@ -1,7 +1,8 @@
-"""Questions about long pages whose answers can be checked, made up when they are needed; the same size gives the same page.
+"""Makes questions about long pages whose answers can be checked. The same size gives the same page.
 
-``needle``: sentences of their own, spread over a page of other sentences, are asked for, after RULER: Hsieh et al., What's the Real Context
-Size of Your Long-Context Language Models? (COLM 2024). ``paragraph``: of ten stories each has another hero with another wish.
+``needle``: the questions are about special sentences, spread over a page of other sentences, after RULER: Hsieh et al.,
+What's the Real Context Size of Your Long-Context Language Models? (COLM 2024). ``paragraph``: the page has ten stories,
+each with another hero who has another wish, and the questions are about the wishes.
 """
 
 import random
@@ -33,7 +34,8 @@ Count = Callable[[str], int]
 
 @dataclass(frozen=True)
 class Page:
-    """text: the page up to a question. asked: pairs of a question and the words that a right answer contains."""
+    """A long page with questions. kind: one of KINDS. text: the page, without a question. asked: pairs of a question
+    and the words that a right answer contains."""
 
     kind: str
     text: str
@@ -41,16 +43,17 @@ class Page:
 
 
 def pages(tokens: int, count: Count) -> list[Page]:
-    """A page of each kind that has, with its longest question, at most so many tokens. count: those of a text."""
+    """A page of each kind. A page and its longest question have at most ``tokens`` tokens. count(text): the number of
+    tokens in a text."""
     return [_longest(make, tokens, count) for make in (_needles, _stories)]
 
 
 def _longest(make: Callable[[int], Page], tokens: int, count: Count) -> Page:
-    """The page of the most sentences that fits."""
+    """The page with the most sentences that has, with its longest question, at most ``tokens`` tokens."""
 
     def fits(sentences: int) -> bool:
         page = make(sentences)
-        return count(page.text + max((asked for asked, _ in page.asked), key=len)) <= tokens
+        return count(page.text + max((question for question, _ in page.asked), key=len)) <= tokens
 
     low, high = len(NEEDLES), 2 * len(NEEDLES)
     while fits(high):
@@ -63,22 +66,22 @@ def _longest(make: Callable[[int], Page], tokens: int, count: Count) -> Page:
 
 def _needles(sentences: int) -> Page:
     rng = random.Random("needle")
-    told = [sentence(rng, WORDS) for _ in range(sentences)]
+    lines = [sentence(rng, WORDS) for _ in range(sentences)]
     step = sentences / len(NEEDLES)
     for place, (needle, _, _) in reversed([*enumerate(NEEDLES)]):
-        told.insert(int((place + 0.5) * step), needle)
-    asked = tuple((question, answer) for _, question, answer in NEEDLES)
-    return Page("needle", f"{' '.join(told)}\n\n", asked)
+        lines.insert(int((place + 0.5) * step), needle)
+    questions = tuple((question, answer) for _, question, answer in NEEDLES)
+    return Page("needle", f"{' '.join(lines)}\n\n", questions)
 
 
 def _stories(sentences: int) -> Page:
-    rng, told = random.Random("paragraph"), []
+    rng, stories = random.Random("paragraph"), []
     heroes = rng.sample(JOBS, len(WISHES))
     for hero, wish in zip(heroes, WISHES, strict=True):
         parts = [sentence(rng, WORDS) for _ in range(sentences // len(WISHES))]
         parts.insert(len(parts) // 2, f"The {hero} wished for a {wish}.")
-        told.append(f"The story of the {hero}. {' '.join(parts)}")
-    asked = tuple(
+        stories.append(f"The story of the {hero}. {' '.join(parts)}")
+    questions = tuple(
         (f"What did the {hero} wish for?", wish) for hero, wish in zip(heroes, WISHES, strict=True)
     )
-    return Page("paragraph", "\n\n".join([*told, ""]), asked)
+    return Page("paragraph", "\n\n".join([*stories, ""]), questions)

@@ -1,9 +1,9 @@
-"""`python -m engine bench --suite real`: a real chat model's answers to a user's turns of eight kinds, beside the engines
-that people would use instead.
+"""`python -m engine bench --suite real`: answers of a real chat model to prompts of eight kinds, here and in the
+engines that people would use instead.
 
-This engine's drafters, transformers (plain, assisted by the same draft, prompt lookup) and OpenVINO GenAI (the same three in
-fp32, and in the precision that it chooses itself) take turns on each prompt. Whatever is not here is left out with one
-sentence: a drafter, a part, a peer.
+This engine's drafters, transformers (plain, assisted by the same draft, prompt lookup) and OpenVINO GenAI (the same
+three ways in fp32, and in the precision that it chooses itself) take turns on each prompt. A drafter, part or peer that
+is missing is left out, with one sentence on standard error.
 """
 
 import copy
@@ -28,7 +28,7 @@ from engine.parts.digest import digest_of
 from engine.parts.loading import ModelPaths, Models, load_models
 
 CHOOSER = "auto"
-"""The drafter that picks among the others, and its group."""
+"""The key of the drafter that chooses among the others; also the name of its group."""
 FULL = Plan(prompts=6, rounds=1, tokens=200)
 QUICK = Plan(prompts=2, rounds=1, tokens=32)
 ENTRANTS = [
@@ -37,24 +37,24 @@ ENTRANTS = [
     Entrant("chain of 4", "chain", {"length": 4}),
     Entrant("eagle of 6", "eagle", {"nodes": 6}),
 ]
-"""Besides plain decoding. The last two have the sizes for which goals are set."""
-SCHEDULES = (("constant", 3), ("heuristic", 5))  # of assisted generation, besides its default
+"""The contestants besides plain decoding. The last two have the draft sizes for which goals are set."""
+SCHEDULES = (("constant", 3), ("heuristic", 5))  # of assisted generation, besides the default
 EXACT = ("openvino", "openvino lookup", "openvino draft 3", "openvino draft 5")
 OWN_PRECISION = ("openvino", "openvino lookup", "openvino draft 3")
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """workloads: a user's turns. Texts are compared with those of transformers' plain generate. quick: two prompts of each
-    kind, and a few dozen tokens."""
+    """Measure, and return the report. Texts are compared with those of transformers' plain ``generate``. workloads: the
+    prompts are used as a user's turns. quick: use two prompts of each kind, and write 32 tokens."""
     draft = whole_draft(paths) if "draft" in paths.parts else None
     theirs = peer_contestants(paths, SCHEDULES, draft)
-    others, missing = openvino_contestants(paths, draft)
+    genai, missing = openvino_contestants(paths, draft)
     absent = {"openvino": missing} if missing else {}
     return beside(
         paths,
         workloads,
         QUICK if quick else FULL,
-        [*theirs, *others],
+        [*theirs, *genai],
         theirs[0],
         lambda race: real_goals(race, absent),
         enter=entered,
@@ -65,7 +65,8 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
 
 
 def entered(models: Models) -> list[Ours]:
-    """Plain decoding and the drafters that can take part here; the others are named on standard error."""
+    """Contestants for plain decoding and for the drafters that can take part here. Each other drafter and the reason
+    for its absence are printed to standard error."""
     present = [Ours(plain(), models)]
     for entrant in ENTRANTS:
         cls = drafters().get(entrant.key)
@@ -86,8 +87,9 @@ def entered(models: Models) -> list[Ours]:
 def openvino_contestants(
     paths: ModelPaths, draft: PreTrainedModel | None
 ) -> tuple[Sequence[Contestant], str]:
-    """The contestants, and why those in fp32 are missing, which is told on standard error as well. The two precisions have
-    a process each, because one that ends takes all its contestants with it."""
+    """The contestants of OpenVINO GenAI, and the reason why those in fp32 are missing, or "". Reasons are also printed
+    to standard error. Each of the two precisions has a process of its own, because a process that ends takes all its
+    contestants with it."""
     present: list[Contestant] = []
     refusals = {}
     for precision, ways in {"fp32": (EXACT, ()), "its own precision": ((), OWN_PRECISION)}.items():
@@ -107,14 +109,15 @@ def openvino_contestants(
 
 
 def whole_draft(paths: ModelPaths) -> PreTrainedModel:
-    """The draft with the embeddings and the head that it is read with here, as a module that the engine does not touch."""
+    """The draft model's module, with the embeddings and the head that the engine gives it, as a copy that the engine
+    does not use."""
     opened = load_models(paths, {"draft": "draft"}, "float32", "cpu").part("draft")
     return copy.deepcopy(opened.model)
 
 
 def written(draft: PreTrainedModel, paths: ModelPaths) -> Path:
-    """The folder of the draft as a checkpoint that other engines read, made on first use. A head that was cut is the
-    target's whole head there, because a checkpoint has no other."""
+    """The folder of the draft as a checkpoint for other engines, written on first use. If the draft's head was cut, the
+    checkpoint has the target's whole head instead, because a checkpoint needs a whole one."""
     folder = cache_folder() / "bench" / f"draft-{digest_of(paths.parts['draft'])}"
     if not folder.is_dir():
         target = load_models(paths, {}, "float32", "cpu").target
@@ -128,7 +131,8 @@ def written(draft: PreTrainedModel, paths: ModelPaths) -> Path:
 
 
 def real_text(race: Race, goals: Sequence[Goal]) -> str:
-    """Tokens per second by kind, as ratios to plain decoding here; then the texts that differ, and the goals."""
+    """The report's text: tokens per second for each kind of prompt, divided by those of plain decoding here; then the
+    costs of passes, the texts that differ, and the goals."""
     base = plain().key
     kinds = list(dict.fromkeys(row.workload for row in race.table))
     lines = []
@@ -155,8 +159,8 @@ def real_text(race: Race, goals: Sequence[Goal]) -> str:
 
 
 def real_goals(race: Race, absent: Mapping[str, str]) -> list[Goal]:
-    """absent: peers that could not take part, each with the reason. The best drafter of each kind of prompt counts, and
-    beside it the best of the peer's ways for that kind."""
+    """The goals of this suite. For each kind of prompt, the best drafter is compared with the best of a peer's ways.
+    absent: the reason of each peer that could not take part."""
     rows, base = race.table, plain().key
     none, chooser = of(rows, base), of(rows, CHOOSER)
     best = best_of(rows, [name for name in group(rows, "ours") if name != base])
@@ -197,9 +201,12 @@ def _step(rows: Sequence[Row], name: str) -> float | None:
 
 
 def _by_prompt(results: Sequence[Result], name: str, base: str) -> list[float]:
-    """For each prompt the time of ``base`` divided by that of the contestant of this name, over all rounds."""
+    """For each prompt, the time of the contestant ``base`` divided by that of the contestant ``name``, over all
+    rounds."""
     spent: dict[tuple[str, str], float] = {}
     for result in results:
         key = result.contestant, result.prompt.name
         spent[key] = spent.get(key, 0.0) + result.writing.seconds
-    return [spent[base, prompt] / taken for (who, prompt), taken in spent.items() if who == name]
+    return [
+        spent[base, prompt] / seconds for (who, prompt), seconds in spent.items() if who == name
+    ]

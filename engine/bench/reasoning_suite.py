@@ -1,7 +1,8 @@
-"""`python -m engine bench --suite reasoning`: worked sums by the large model, the small one, and both together.
+"""`python -m engine bench --suite reasoning`: arithmetic problems, solved by the large model, the small one, and both
+together.
 
-Held-out sums of the arithmetic generator, solved greedily: the share of right results, and the engine time. The
-contestants take turns, one sum each.
+The problems come from the arithmetic generator and were held out from training. They are solved greedily, and the suite
+measures the share of right results and the engine time. The contestants take turns on each problem.
 """
 
 import itertools
@@ -28,23 +29,23 @@ COUNTERS = {
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """In a row: right: sums whose result is right. seconds: engine time, prompts included. small_tokens: how many of the
-    tokens the small model wrote."""
-    both = load_models(paths, chain().needs, "float32", "cpu")
+    """Measure, and return the report, with a row for each contestant. right: problems with a right result. seconds:
+    engine time, prompts included. small_tokens: tokens that the small model wrote."""
+    models = load_models(paths, chain().needs, "float32", "cpu")
     answers = dict(held_out_sums(QUICK_SUMS if quick else SUMS))
-    size = lambda text: len(both.target.tokenizer(text)["input_ids"])
+    size = lambda text: len(models.target.tokenizer(text)["input_ids"])
     prompts = [
-        Prompt("sums", ask, both.target.tokenizer(ask)["input_ids"], size(answer) + SPARE)
+        Prompt("sums", ask, models.target.tokenizer(ask)["input_ids"], size(answer) + SPARE)
         for ask, answer in answers.items()
     ]
 
     def is_right(result: Result) -> bool:
         tokens, ask = result.writing.tokens, result.prompt.name
-        said = both.target.tokenizer.decode(tokens, skip_special_tokens=True)
+        said = models.target.tokenizer.decode(tokens, skip_special_tokens=True)
         return same_result(ask, answers[ask], said)
 
     plan = Plan(prompts=len(prompts), rounds=1, tokens=SPARE)
-    results = Suite(contestants(both), prompts, plan, COUNTERS, warm_up="once").run()
+    results = Suite(contestants(models), prompts, plan, COUNTERS, warm_up="once").run()
     rows = []
     for name, count in sums(results, by_contestant).items():
         small = name == SMALL
@@ -65,7 +66,8 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
 
 
 def contestants(both: Models) -> list[Ours]:
-    """Each model alone, and what lets the small one write whole steps of reasoning."""
+    """Contestants for each model alone, and for each drafter that lets the small model write whole steps of
+    reasoning."""
     small = Models(both.part("draft"), both.parts)
     together = [
         cls
@@ -80,7 +82,7 @@ def contestants(both: Models) -> list[Ours]:
 
 
 def held_out_sums(count: int) -> list[Pair]:
-    """``count`` sums of each kind that no training saw, as (prompt, answer)."""
+    """``count`` problems of each kind that were held out from training, as pairs of prompt and answer."""
     sums_ = []
     for name, make in KINDS.items():
         rng = random.Random(f"reasoning/{name}")

@@ -1,4 +1,4 @@
-"""The report of a suite: one text of tables and one JSON object, written here for all suites."""
+"""The report of a suite: a text of tables, and a JSON object. This module writes both for all suites."""
 
 import json
 import os
@@ -18,14 +18,16 @@ from engine.trace import write_lines
 
 @dataclass(frozen=True)
 class Report:
-    """text: for the terminal. data: for the file, as JSON. hint: what the file is good for, in one clause."""
+    """The report of a suite. text: for the terminal. data: for the JSON file. hint: what can be done with the file, as
+    one clause."""
 
     text: str
     data: object
     hint: str = ""
 
     def deliver(self, out: str | None) -> None:
-        """Print the text, and write the data where ``out`` says (NaN is an error)."""
+        """Print the text, and write the data to the path ``out`` unless it is None. Raises ValueError if the data
+        contain NaN."""
         if self.text:
             print(self.text, flush=True)
         if out is not None:
@@ -37,14 +39,16 @@ class Report:
 
 
 def check_writable(path: Path) -> None:
-    """Raises UserError if ``path`` cannot be written, before minutes of measuring rather than after."""
+    """Raise UserError if ``path`` cannot be written. Called before minutes of measuring."""
     if path.is_dir() or not os.access(path.parent, os.W_OK):
         raise UserError(f"{path.name} cannot be written there.")
 
 
 def table(rows: Sequence[Mapping], columns: str | Sequence[str]) -> str:
-    """columns: "field" or "field:format", and for another head "head=field:format"; as one text where no name has a
-    space. Texts stand left, numbers right, and a dash where there is none."""
+    """The rows as a table, in text. Texts are aligned left and numbers right; a dash stands for None.
+
+    columns: each is "field", "field:format", or "head=field:format" for another head. They may be one text, separated
+    by spaces, if no head contains a space."""
     parts = [
         column.rpartition("=")
         for column in (columns.split() if isinstance(columns, str) else columns)
@@ -71,7 +75,8 @@ def _cell(value: object, form: str) -> str:
 
 
 def figures(count: Mapping[str, float], **formulas: str) -> dict[str, float | None]:
-    """By name: a sum, or one divided by another ("tokens / steps"); None where that is zero."""
+    """Figures from sums. formulas: for each figure, the name of a sum, or of two sums that are divided ("tokens /
+    steps"). A figure is None if its divisor is zero."""
     values = {}
     for name, formula in formulas.items():
         top, _, below = formula.partition(" / ")
@@ -82,7 +87,7 @@ def figures(count: Mapping[str, float], **formulas: str) -> dict[str, float | No
 
 
 def setting(models: Models, **more: object) -> dict:
-    """The target, the machine and the versions of a run; more: further fields."""
+    """The setting of a run: target, machine and versions. more: further fields."""
     return {
         "target": models.target.name,
         "parameters": models.target.parameters,
@@ -95,7 +100,8 @@ def setting(models: Models, **more: object) -> dict:
 
 
 def drawing(title: str, x: str, y: str, points: Sequence[tuple[str, str, float, float]]) -> dict:
-    """A figure that ``python -m viz.suite`` draws. x, y: names of the axes. points: series, label shown on hover, place."""
+    """The data of a figure that ``python -m viz.suite`` draws. x, y: the axes' names. points: for each point its
+    series, the label shown on hover, and its two coordinates."""
     keys = ("series", "label", "x", "y")
     places = [dict(zip(keys, point, strict=True)) for point in points]
     return {"title": title, "x": x, "y": y, "points": places}

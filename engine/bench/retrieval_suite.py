@@ -1,9 +1,9 @@
-"""`python -m engine bench --suite retrieval`: drafters that look things up, greedy, in turns.
+"""`python -m engine bench --suite retrieval`: compares drafters that look tokens up. They decode greedily, in turns.
 
-Speeds on the workloads as they are, on requests that repeat earlier ones with a small change (some drafters
-remember earlier texts), and after long prompts. Which drafter is set beside which, and with how many nodes, is in the
-methods' cards; one that joins several sources of drafts is also compared with each of its sources alone, and may draft
-as many nodes as each of them. Then the time and memory of a lookup by the length of the text.
+The suite measures speeds on the workloads as they are, on requests that repeat earlier requests with a small change
+(some drafters remember earlier texts), and after long prompts. The methods' cards state which drafters are compared,
+and with how many nodes. A drafter that joins several sources of drafts is also compared with each of its sources alone,
+with the same number of nodes. Then the suite measures the time and memory of a lookup, by the length of the text.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ from engine.methods import drafters
 from engine.parts.loading import ModelPaths, Models, load_models
 
 FULL, QUICK = Plan(prompts=24, rounds=3, tokens=96), Plan(prompts=6, rounds=1, tokens=96)
-REQUESTS, QUICK_REQUESTS = 20, 5  # repeated ones, and long ones
+REQUESTS, QUICK_REQUESTS = 20, 5  # number of repeated requests, and of long prompts
 AGAIN = "repeated"  # requests of all workloads, slightly changed; itself no workload
 LONG = "long"
-BEFORE = 4  # other requests before the one that is asked, in a long prompt
+BEFORE = 4  # in a long prompt, other requests before the last one
 LENGTHS, QUICK_LENGTHS = (1_000, 10_000, 100_000), (1_000, 10_000)
-"""Tokens of the text that is searched."""
+"""Lengths of the text that is searched, in tokens."""
 OTHER_WORD = "garden"
 
 Classes = Mapping[str, type[Drafter]]
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """In a row of speeds, same is the share of the texts that are those of the first drafter."""
+    """Measure, and return the report. In the rows of speeds, ``same`` is the share of a drafter's texts that equal
+    those of the first drafter."""
     figures, plan = aims("retrieval"), QUICK if quick else FULL
     classes = {
         key: cls
@@ -90,17 +91,17 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
 
 
 def candidates(figures: Sequence[Aim]) -> Classes:
-    """Drafters that look things up, what they are compared with, and their sources alone."""
-    known = drafters()
-    keys = [key for key, cls in known.items() if cls.family == "retrieval"]
+    """The drafters that look tokens up, the drafters that they are compared with, and their sources alone, by key."""
+    all_drafters = drafters()
+    keys = [key for key, cls in all_drafters.items() if cls.family == "retrieval"]
     entrants = [entrant.key for figure in figures for entrant in figure.entrants]
-    classes = {key: known[key] for key in (*keys, *entrants) if key in known}
+    classes = {key: all_drafters[key] for key in (*keys, *entrants) if key in all_drafters}
     sources = {source.key: source for cls in classes.values() for source in cls.sources}
     return {**sources, **classes}
 
 
 def long_readers(figures: Sequence[Aim]) -> set[str]:
-    """Drafters that are made for long prompts alone, and those beside which they are set."""
+    """The names of the drafters that are made only for long prompts, and of those that they are compared with."""
     return {
         entrant.name
         for figure in figures
@@ -112,8 +113,11 @@ def long_readers(figures: Sequence[Aim]) -> set[str]:
 def contestants(
     models: Models, classes: Classes, figures: Sequence[Aim], workload: str, earlier: Sequence[str]
 ) -> list[Ours]:
-    """After long prompts these are the drafters made for them, and those that need no part; elsewhere all others. Each
-    begins every text with the memory of the earlier requests, or the second round would copy the first."""
+    """The contestants for a workload. After long prompts, they are the drafters made for these, and the drafters that
+    need no part; on other workloads, all drafters that are not made only for long prompts.
+
+    earlier: requests that each contestant answers in advance. It begins every text with the memory of these alone,
+    because in a second round it would otherwise copy the texts of the first."""
     options: dict[str, Mapping] = {}
     for entrant in (entrant for figure in figures for entrant in figure.entrants):
         options[entrant.key] = entrant.options or options.get(entrant.key, {})
@@ -132,19 +136,20 @@ def contestants(
 
 
 def prompt_of(models: Models, workload: str, text: str) -> Prompt:
-    """The end of the text, with room for the tokens that are written."""
+    """The text as a prompt. It is cut at its beginning if it leaves too little room for the tokens that are written."""
     tokens = models.target.tokenizer(text)["input_ids"]
     return Prompt(workload, text, tokens[FULL.tokens - models.target.max_context :])
 
 
 def interleaved(workloads: Cards) -> list[str]:
-    """Prompts of all workloads in turn."""
+    """The prompts of all workloads, one of each workload in turn, until all prompts are used."""
     in_turn = itertools.zip_longest(*workloads.values())
     return [card["prompt"] for cards in in_turn for card in cards if card]
 
 
 def slightly_changed(prompt: str) -> str:
-    """The request with a small change: its last number plus one, or, without a number, another last long word."""
+    """The request with a small change: its last number plus one or, without a number, its last word of four or more
+    letters replaced by OTHER_WORD."""
     numbers = list(re.finditer(r"\d+", prompt))
     if numbers:
         last = numbers[-1]
@@ -156,16 +161,16 @@ def slightly_changed(prompt: str) -> str:
 
 
 def long_prompts(prompts: Sequence[str]) -> list[str]:
-    """Each prompt after other prompts, the first of which is a slightly changed copy of the prompt."""
+    """Long prompts: each prompt after a slightly changed copy of itself and up to BEFORE other prompts."""
     texts = []
     for place, prompt in enumerate(prompts):
-        others = [prompts[place - back] for back in range(1, min(BEFORE, len(prompts)) + 1)]
-        texts.append("\n\n".join([slightly_changed(prompt), *others, prompt]))
+        earlier = [prompts[place - back] for back in range(1, min(BEFORE, len(prompts)) + 1)]
+        texts.append("\n\n".join([slightly_changed(prompt), *earlier, prompt]))
     return texts
 
 
 def beside(figures: Sequence[Aim], table_rows: Sequence[Row]) -> list[str]:
-    """The speeds of drafters divided by those of others, by workload."""
+    """Lines with the speed of each compared drafter divided by that of its rival, by workload."""
     workloads = dict.fromkeys(row.workload for row in table_rows)
     goals = [
         replace(figure, workloads=(name,)).goal(table_rows)
@@ -176,7 +181,7 @@ def beside(figures: Sequence[Aim], table_rows: Sequence[Row]) -> list[str]:
 
 
 def above_sources(classes: Classes, table_rows: Sequence[Row]) -> list[str]:
-    """On how many workloads a drafter is faster than each of its sources alone."""
+    """Lines with the number of workloads on which a drafter is faster than each of its sources alone."""
     speed = {(row.workload, row.contestant): row.tokens_per_second for row in table_rows}
     lines = []
     for key, cls in classes.items():

@@ -1,8 +1,8 @@
-"""`python -m engine bench --suite rules`: how much of the same drafts each rule keeps, at temperature 1.
+"""`python -m engine bench --suite rules`: how many tokens of the same drafts each rule accepts, at temperature 1.
 
-Texts are drawn after prompts of every workload, with several seeds, under the first rule of each drafter. At each of their steps
-every rule judges the same draft, several times with other coins. Tokens a step are a mean over texts; so is the difference to
-the first rule. Both have a standard error. Counts, not times.
+Texts are drawn after prompts of every workload, with several seeds, under the first rule of each drafter. At each step
+of these texts, every rule judges the same draft, several times with other coins. Tokens per step are a mean over texts,
+and so is the difference to the first rule. Both have a standard error. The suite measures counts, not times.
 """
 
 import math
@@ -22,9 +22,9 @@ from engine.parts.loading import ModelPaths, load_models
 from engine.rules import Case, Verifier, verifier, verifiers
 
 FULL, QUICK = Plan(prompts=2, rounds=3, tokens=64), Plan(prompts=1, rounds=2, tokens=32)
-"""rounds: seeds."""
+"""How much is measured. The rounds are seeds."""
 JUDGED = 8
-"""How often a rule judges a draft."""
+"""The number of times that a rule judges a draft."""
 LINES = (
     ("chain", {"length": 4}, ("rejection", "block")),
     ("multi_chain", {"chains": 2, "length": 4}, ("rejection", "spectr", "greedy_multipath")),
@@ -32,12 +32,15 @@ LINES = (
     ("omnidraft", {"milliseconds": 0.0}, ("rejection",)),
     ("bytewise", {}, ("rejection", "bytewise")),
 )
-"""Drafter, its options, its rules. A token of ``bytewise`` has no law of its own, so rejection sampling judges it as a fixed guess."""
+"""Each drafter with its options and its rules. A token of ``bytewise`` has no law of its own, so rejection sampling
+judges it as a fixed guess."""
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """In a row: rate: tokens a step. error: of the rate. gain: over the first rule, as a share of its rate, and gain_error; None
-    for the first."""
+    """Measure, and return the report, with a row for each drafter and rule.
+
+    rate: tokens per step. error: its standard error. gain, gain_error: the gain over the first rule, as a share of the
+    first rule's rate, and its standard error; None for the first rule."""
     plan, named = QUICK if quick else FULL, [key for key, *_ in LINES]
     classes, needs = able([cls for key, cls in drafters().items() if key in named], paths)
     usable = {cls.key: cls for cls in classes}
@@ -56,12 +59,13 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
                         rates[rule.key].append(tokens_a_step(steps, rule, sampling))
         rows += _rows(key, rates)
     columns = "drafter rule rate:.3f ±=error:.3f gain:+.1% ±=gain_error:.1%"
-    told = f"rate: tokens a step, in {len(prompts) * plan.rounds} texts of {plan.tokens} tokens. ±: a standard error."
-    return Report(f"{table(rows, columns)}\n{told}", rows)
+    note = f"rate: tokens a step, in {len(prompts) * plan.rounds} texts of {plan.tokens} tokens. ±: a standard error."
+    return Report(f"{table(rows, columns)}\n{note}", rows)
 
 
 def tokens_a_step(steps: Sequence[Step], rule: Verifier, sampling: Sampling) -> float:
-    """Mean tokens a step under this rule, over these steps: the accepted tokens and the target's own one."""
+    """The mean number of tokens per step under this rule: the accepted tokens, and the final token that the target
+    chooses."""
     chance, accepted = JudgeChance(sampling.seed), 0
     for step in steps:
         case = Case(step.tree, step.p, step.logits, sampling, step.position, chance)
@@ -74,7 +78,7 @@ def _rows(drafter: str, rates: Mapping[str, Sequence[float]]) -> Iterator[dict]:
     for rule, own in rates.items():
         row = {"drafter": drafter, "rule": rule, "rate": statistics.mean(own), "error": _error(own)}
         if first:
-            more = [one - other for one, other in zip(own, first, strict=True)]
+            more = [rate - first_rate for rate, first_rate in zip(own, first, strict=True)]
             base = statistics.mean(first)
             yield row | {"gain": statistics.mean(more) / base, "gain_error": _error(more) / base}
         else:

@@ -1,8 +1,8 @@
-"""`python -m engine bench --suite schema`: what a JSON schema saves, feature by feature.
+"""`python -m engine bench --suite schema`: how many passes a JSON schema saves, feature by feature.
 
-In the manner of JSONSchemaBench (Geng et al. 2025), with ten schemas written for the purpose, one a feature. Prompts of the
-template workload are answered greedily: with each schema by one document, and without it by as many tokens. Counts, not times, so
-one round is enough.
+The suite follows JSONSchemaBench (Geng et al. 2025), with ten schemas written for it, one for each feature. Prompts of
+the template workload are answered greedily: with each schema by one document, and without a schema by as many tokens.
+The suite measures counts, not times, so one round is enough.
 """
 
 import json
@@ -22,7 +22,7 @@ FULL, QUICK = Plan(prompts=8, rounds=1, tokens=64), Plan(prompts=2, rounds=1, to
 
 
 def _kept(step: Step) -> int:
-    """Kept tokens that were drafted and not forced."""
+    """The number of accepted tokens of a step that were drafted and not forced by the schema."""
     return max(0, len(step.verdict.accepted) - step.tree.forced)
 
 
@@ -31,7 +31,8 @@ COUNTERS = {
     "kept": _kept,
     "judged": lambda step: min(_kept(step) + 1, len(step.tree) - step.tree.forced),
 }
-"""Kept tokens that the schema forced; drafted tokens that were kept, and that were judged."""
+"""forced: accepted tokens that the schema forced. kept: drafted tokens that were accepted and not forced. judged:
+drafted tokens that were judged and not forced."""
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
@@ -48,15 +49,15 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
         "feature", "tokens", "forced=forced:.0%", "kept with=kept_with:.0%", "kept without=kept_without:.0%",
         "saved, plain=saved_plain:.0%", "saved, chain=saved_chain:.0%", "chain, free=saved_free:.0%",
     )  # fmt: skip
-    told = (
+    note = (
         "forced: share of the tokens. kept: share of the judged drafts of chain, with the schema and in free texts as long. "
         "saved: share of the passes, one a token, that plain decoding and chain do without; chain, free: in free texts."
     )
-    return Report(f"{table(rows, columns)}\n{told}", rows)
+    return Report(f"{table(rows, columns)}\n{note}", rows)
 
 
 def _counts(models: Models, schema: dict, prompts: list[Prompt], plan: Plan) -> dict[str, Counter]:
-    """The counts of plain decoding and of chain with the schema, and of chain without it."""
+    """The counts of three runs: ``plain`` and ``chain`` with the schema, and ``free``, chain without it."""
     target = models.target
 
     def constraint() -> JsonSchema:
@@ -71,14 +72,14 @@ def _counts(models: Models, schema: dict, prompts: list[Prompt], plan: Plan) -> 
     lengths = {result.prompt.name: len(result.writing.tokens) for result in held["chain"]}
     as_long = [replace(prompt, count=lengths[prompt.name]) for prompt in prompts]
     results = held | {"free": run(chain(), as_long, None)}
-    return {name: next(iter(sums(found).values())) for name, found in results.items()}
+    return {name: next(iter(sums(texts).values())) for name, texts in results.items()}
 
 
 def _row(counts: dict[str, Counter]) -> dict:
     saved = {
         f"saved_{name}": 1 - count["steps"] / count["tokens"] for name, count in counts.items()
     }
-    # with a draft, some of the forced tokens come as drafted ones
+    # with a draft, some of the forced tokens count as drafted tokens
     return (
         figures(counts["plain"], tokens="tokens", forced="forced / tokens")
         | figures(counts["chain"], kept_with="kept / judged")

@@ -1,5 +1,5 @@
-"""A suite: contestants write after prompts, in turn, and their steps are counted. Rounds and prompts are outside,
-contestants inside, so that all meet the same machine load."""
+"""Runs a suite: contestants take turns to continue prompts, and their steps are counted. All contestants continue a
+prompt before the next prompt comes, so that all of them meet the same machine load."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,13 +14,13 @@ from engine.fast.cpu.budget import graph_memory
 from engine.parts.loading import Models
 
 Cards = Mapping[str, Sequence[Mapping[str, str]]]
-"""By workload: prompts as presets hold them, {"id", "prompt"}."""
+"""Prompts by workload, each as {"id", "prompt"}, the form in which presets hold them."""
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """workload: the kind of prompt. tokens: as fed to the target. count: tokens written after it, where not as many as
-    after all others."""
+    """A prompt of a suite. workload: the kind of prompt. tokens: the prompt's tokens, as fed to the target. count:
+    tokens to write after this prompt; None means as many as the plan says."""
 
     workload: str
     name: str
@@ -30,7 +30,8 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is measured. prompts: per workload. tokens: written after each prompt."""
+    """How much is measured. prompts: number of prompts per workload. rounds: how often each prompt is continued.
+    tokens: most tokens written after a prompt."""
 
     prompts: int
     rounds: int
@@ -49,12 +50,13 @@ class Result:
 
 @dataclass(frozen=True)
 class Suite:
-    """counters: what is counted besides the usual. warm_up: before the clock runs.
+    """A comparison of contestants on prompts.
 
-    ``text``: before a text is timed, its contestant writes it once. So everything that the text needs is made, here as in
-    other engines, and the caches hold the contestant's own weights, whoever ran before it and in whatever process.
-    ``once``: each contestant writes one text. ``never``: for suites that only count. enough: asked before each prompt whether
-    to stop there.
+    counters: counters in addition to ``USUAL``. warm_up: what is written before the clock runs. With ``text``, a
+    contestant writes each text once before it is timed; so everything that the text needs is made, here as in other
+    engines, and the processor's caches hold the contestant's own weights. With ``once``, each contestant writes one
+    text at the beginning. ``never`` is for suites that only count. enough: called before each prompt; if it returns
+    True, the suite ends.
     """
 
     contestants: Sequence[Contestant]
@@ -65,8 +67,8 @@ class Suite:
     enough: Callable[[], bool] = lambda: False
 
     def run(self) -> list[Result]:
-        """Every contestant continues every prompt in every round; another one begins with each prompt. The results are
-        in the order of workloads and contestants."""
+        """Let every contestant continue every prompt in every round; for each prompt another contestant begins. Returns
+        the results, sorted by workload and contestant."""
         results = []
         total = len(self.contestants) * len(self.prompts) * self.plan.rounds
         with graph_memory().unbounded(), tqdm(total=total, leave=False, disable=None) as progress:
@@ -113,8 +115,8 @@ def by_contestant(result: Result) -> str:
 def sums(
     results: Sequence[Result], by: Callable[[Result], Any] = by_workload
 ) -> dict[Any, Counter[str]]:
-    """For each group of results the sums of all counts, and of ``texts``, ``tokens``, ``seconds``, ``calls`` and the
-    milliseconds of each stage."""
+    """For each group of results, the sums of all counters, of ``texts``, ``tokens``, ``seconds`` and ``calls``, and of
+    the milliseconds of each stage. by: returns the group of a result."""
     groups: dict[Any, Counter[str]] = {}
     for result in results:
         writing, group = result.writing, groups.setdefault(by(result), Counter())
@@ -127,7 +129,8 @@ def sums(
 
 
 def alike(results: Sequence[Result], reference: str) -> dict[str, int]:
-    """By contestant, how many of its texts in the first round are those of the reference."""
+    """The number of each contestant's texts in the first round that equal the reference's. reference: a contestant's
+    name."""
     first = [result for result in results if result.round == 0]
     right = {
         (result.prompt.workload, result.prompt.name): result.writing.tokens
@@ -142,7 +145,7 @@ def alike(results: Sequence[Result], reference: str) -> dict[str, int]:
 
 
 def turn_of(tokenizer, text: str) -> list[int]:
-    """The text as a user's turn where there is a chat template, else as it is."""
+    """The tokens of a text, which is wrapped as a user's turn if the tokenizer has a chat template."""
     if not tokenizer.chat_template:
         return tokenizer(text)["input_ids"]
     turn = [{"role": "user", "content": text}]
@@ -151,7 +154,8 @@ def turn_of(tokenizer, text: str) -> list[int]:
 
 
 def choose(models: Models, workloads: Cards, plan: Plan, turns: bool = False) -> list[Prompt]:
-    """Prompts that leave room for the tokens to be written, evenly spread over each workload. turns: each is a user's turn."""
+    """The prompts of a suite: from each workload, prompts that leave room for the tokens to be written, at even
+    distances. turns: wrap each prompt as a user's turn."""
     room, tokenizer = models.target.max_context - plan.tokens, models.target.tokenizer
     encode = partial(turn_of, tokenizer) if turns else lambda text: tokenizer(text)["input_ids"]
     chosen = []
@@ -163,6 +167,6 @@ def choose(models: Models, workloads: Cards, plan: Plan, turns: bool = False) ->
 
 
 def in_turn(workloads: Cards) -> list[str]:
-    """The prompts of all workloads in turn, as long as all have one."""
+    """The prompts of all workloads, one of each workload in turn, until one workload has no more."""
     by_turns = zip(*workloads.values(), strict=False)
     return [card["prompt"] for cards in by_turns for card in cards]

@@ -1,4 +1,5 @@
-"""Runs a suite of measurements by its name. Each is found by its file's name, and imported when it is asked for."""
+"""Runs a suite of measurements by its name. A suite is found by the name of its file, and imported only when it is
+run."""
 
 import importlib
 from pathlib import Path
@@ -18,10 +19,10 @@ def run_suite(
     quick: bool,
     out: str | None,
 ) -> None:
-    """Measure, print, and write the figures to ``out``.
+    """Run the suite with this name, print its report, and write the data to the path ``out`` unless it is None.
 
-    A suite's function ``measure`` takes (models, workloads, quick) and
-    returns a ``Report``. Raises UserError where a suite cannot run.
+    A suite's function ``measure`` takes (models, workloads, quick) and returns a ``Report``. Raises UserError if the
+    suite cannot run.
     """
     if out is not None:
         check_writable(Path(out))

@@ -1,9 +1,9 @@
-"""`python -m engine bench --suite within`: what trained parts gain: heads, features and own layers of the target, the
-head that stops a chain, a draft with another vocabulary, and a diffusion model of its own.
+"""`python -m engine bench --suite within`: how much trained parts gain. The parts are heads, features and own layers of
+the target, the head that stops a chain, a draft with another vocabulary, and a diffusion model.
 
-Greedy texts, contestants in turn; the figures are the goals that the methods' cards declare for this suite, and each
-contestant takes part only on the workloads of its figures. A figure whose part is not shipped, or belongs to another
-target, is replaced by one sentence.
+The contestants take turns and decode greedily. The figures are the goals that the methods' cards declare for this
+suite, and a contestant takes part only on the workloads of its figures. If a part is not shipped, or belongs to another
+target, the figure is replaced by one sentence.
 """
 
 from collections.abc import Sequence
@@ -39,10 +39,10 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
     lines = [_row(*pair) for pair in zip(figures, goals, strict=True)]
     equal = alike(results, plain().key)
     equal.pop(plain().key)
-    others = sum(result.contestant in equal and not result.round for result in results)
+    compared = sum(result.contestant in equal and not result.round for result in results)
     text = (
         f"{goal_table(goals)}\n"
-        f"{sum(equal.values())} of {others} texts written as plain decoding writes them"
+        f"{sum(equal.values())} of {compared} texts written as plain decoding writes them"
     )
     return Report(text, {"setting": setting(models, **about), "rows": lines})
 
@@ -54,7 +54,7 @@ def _row(figure: Aim, goal: Goal) -> dict:
 
 
 def entrants(figure: Aim) -> list[Entrant]:
-    """The contestants that a figure needs."""
+    """The contestants that a figure needs, with all fixed chains if these are the rivals."""
     return figure.entrants + (fixed_chains() if figure.over == FIXED else [])
 
 
@@ -68,7 +68,8 @@ def fixed_chains() -> list[Entrant]:
 def contestants(
     figures: Sequence[Aim], paths: ModelPaths
 ) -> tuple[dict[str, Ours], dict[str, str]]:
-    """Name -> contestant; and name -> a sentence, for each contestant that cannot take part."""
+    """The contestants that all figures need, by name; and the reason, one sentence, of each contestant that cannot take
+    part, by name."""
     present, absent, fixed = {}, {}, fixed_chains()
     every = [
         Entrant(plain().key, plain().key),
@@ -84,7 +85,8 @@ def contestants(
 
 
 def needed(figures: Sequence[Aim], workload: str) -> list[str]:
-    """The contestants that a figure needs on this workload, and plain decoding first, whose text is the right one."""
+    """The names of the contestants that the figures need on this workload. Plain decoding is first, because all texts
+    are compared with its texts."""
     names = [plain().key]
     for figure in figures:
         if not figure.workloads or workload in figure.workloads:
@@ -93,7 +95,7 @@ def needed(figures: Sequence[Aim], workload: str) -> list[str]:
 
 
 def entered(entrant: Entrant, paths: ModelPaths) -> Ours:
-    """Raises UserError with one sentence where a part is missing or does not fit."""
+    """The contestant for an entrant. Raises UserError if a part is missing or does not fit the target."""
     cls = drafter(entrant.key)
     roles = dict(cls.needs)
     if entrant.part:

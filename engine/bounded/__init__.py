@@ -1,1 +1,1 @@
-"""Code of strangers' checkpoints, tokenizers for one, in a process of its own with bounds on time and memory."""
+"""Code and files of strangers' checkpoints, tokenizers for instance, in separate processes or with a time limit."""

@@ -1,8 +1,8 @@
-"""A process of its own for work that a stranger's file decides about, with bounds on its time and memory.
+"""A separate process for work that depends on a stranger's file, with limits on its time and memory.
 
-Such work is a program in all but name: a loop in a chat template, or a rule of a tokenizer that doubles the text, would
-block or fill the whole server. The process is started when it is first needed, answers one wish after another, and is
-replaced when a wish has brought it down.
+Such a file is a program in all but name: a loop in a chat template, or a rule of a tokenizer that doubles the text,
+would block or fill the whole server. The process is started when it is first needed, answers one request after another,
+and is replaced if a request has crashed it.
 """
 
 import json
@@ -18,15 +18,16 @@ from pathlib import Path
 
 
 class BoundedProcess:
-    """Answers wishes, one at a time.
+    """Answers requests, one at a time.
 
-    The program is started with the file descriptor that wishes come through, and its bounds. It reads and answers JSON,
-    keeps to its bounds with ``setrlimit``, and lets the system end it by SIGPROF when a wish computes for too long.
+    The program is started with the file descriptor from which it reads requests, and its limits. It reads and answers
+    JSON, limits its memory with ``setrlimit``, and lets the system end it by SIGPROF if a request computes for too
+    long.
     """
 
     def __init__(self, program: Path, seconds: float, bounds: tuple[float, ...], does: str) -> None:
-        """seconds: of computing for one wish, the first of the program's arguments. bounds: the others. does: what the
-        process does, for a sentence."""
+        """seconds: the limit on computing for one request, which is the program's first limit. bounds: its other
+        limits. does: a clause on the work of the process, for an error message."""
         self._program, self._does = program, does
         self._seconds, self._bounds = seconds, bounds
         self._lock = threading.Lock()
@@ -34,7 +35,8 @@ class BoundedProcess:
         os.register_at_fork(after_in_child=self._forked)
 
     def answer(self, wish: Mapping) -> dict:
-        """The program's answer. {"refusal": the end of a sentence} if the wish went beyond the bounds."""
+        """The program's answer; {"refusal": the end of a sentence} if the request exceeded a limit or crashed the
+        process."""
         written = json.dumps(wish, default=str).encode()
         with self._lock:
             if self._running is None:
@@ -74,11 +76,11 @@ class BoundedProcess:
             process.wait()
 
     def close(self) -> None:
-        """End the process, if there is one."""
+        """End the process if there is one."""
         with self._lock:
             if self._running is not None:
                 self._end()
 
     def _forked(self) -> None:
-        """A forked process leaves its parent's process alone and starts its own."""
+        """In a forked process, leave the parent's process alone; a new one is started when it is needed."""
         self._lock, self._running = threading.Lock(), None

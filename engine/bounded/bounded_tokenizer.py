@@ -1,7 +1,7 @@
-"""Tokenizers of strangers' models: opened, and texts split, in a process with bounds (``engine.bounded.bounded_process``).
+"""Tokenizers of strangers' models: opened, and texts split, in a bounded process (``engine.bounded.bounded_process``).
 
-Decoding stays in this process, because every step needs it; that process refuses a tokenizer whose decoder may lengthen
-a text or search it.
+Decoding stays in this process, because every step needs it; the bounded process refuses a tokenizer whose decoder may
+lengthen a text or search it for patterns.
 """
 
 from collections.abc import Mapping
@@ -19,8 +19,8 @@ PROGRAM = Path(__file__).with_name("tokenizer_process.py")
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds on one text: seconds of computing, megabytes of address space, number of tokens. A tokenizer is opened in ten
-    times as many seconds."""
+    """Limits for one text: seconds of computing, megabytes of address space, number of tokens. Opening a tokenizer may
+    take ten times as many seconds."""
 
     seconds: float = 3.0
     megabytes: int = 1536
@@ -36,8 +36,8 @@ class Splitter:
         )
 
     def split(self, folder: str, name: str, text: str, how: Mapping) -> list[int]:
-        """The tokens of a text. folder: of the tokenizer; name: of its model, for people; how: arguments of a
-        tokenizer's call. Raises UserError, and UnicodeError for a text that is none."""
+        """The tokens of a text. folder: the tokenizer's. name: its model's, for messages. how: arguments of the
+        tokenizer's call. Raises UserError, and UnicodeError for a text that is not valid Unicode."""
         text.encode()
         answer = self._process.answer({"folder": folder, "text": text, "how": how})
         if "tokens" not in answer:
@@ -46,7 +46,7 @@ class Splitter:
         return answer["tokens"]
 
     def close(self) -> None:
-        """End the process, if there is one."""
+        """End the process if there is one."""
         self._process.close()
 
 
@@ -55,12 +55,12 @@ _STRANGE: set[str] = set()
 
 
 def distrust(folder: str | Path) -> None:
-    """From now on the tokenizer in this folder is opened as a stranger's."""
+    """Mark the tokenizer in this folder as a stranger's, for later calls of ``open_tokenizer``."""
     _STRANGE.add(str(folder))
 
 
 def open_tokenizer(folder: str | Path, name: str):
-    """The tokenizer in a folder, a stranger's within bounds. name: of its model, for people. Raises UserError."""
+    """The tokenizer in a folder; a stranger's is bounded. name: of its model, for messages. Raises UserError."""
     strange = str(folder) in _STRANGE
     if strange:
         splitter.split(
@@ -72,7 +72,7 @@ def open_tokenizer(folder: str | Path, name: str):
         )
     except (
         BaseException
-    ) as error:  # of many kinds; panics of the tokenizers library are no Exceptions
+    ) as error:  # exceptions of many kinds; the tokenizers library's panics are BaseExceptions
         if isinstance(error, KeyboardInterrupt | SystemExit):
             raise
         raise UserError(f"The tokenizer of {name} cannot be opened.") from error
@@ -80,7 +80,7 @@ def open_tokenizer(folder: str | Path, name: str):
 
 
 def _bounded(tokenizer, folder: str, name: str):
-    """The same tokenizer, whose calls with a text go to the other process."""
+    """The same tokenizer; calls that split a text go to the bounded process."""
 
     class Bounded(type(tokenizer)):
         def __call__(self, text, **how):

@@ -1,4 +1,4 @@
-"""A time limit for code of strangers that runs in this process."""
+"""A time limit for strangers' code that runs in this process."""
 
 import ctypes
 import threading
@@ -10,21 +10,21 @@ from engine.errors import UserError
 from engine.printable import one_line
 
 PATIENCE = 20.0
-"""Seconds that a call of a method from outside may take."""
+"""The seconds that one call to a method from outside may take."""
 AGAIN = 1.0
-"""Seconds after which code that went on in spite of that is stopped once more."""
+"""The seconds after which code that continues after TooLong is stopped once more."""
 
 T = TypeVar("T")
 
 
 class TooLong(BaseException):
-    """Raised in the thread that runs a stranger's code, wherever that code is."""
+    """Raised in the thread that runs a stranger's code, wherever in the code it is."""
 
 
 def within(key: str, call: str, work: Callable[[], T]) -> T:
-    """The result of a stranger's code. Raises UserError if the code raises anything, SystemExit too, or takes longer than
-    ``PATIENCE``; code that loops in Python is stopped, code that waits in C is not. key: of the method; call: what was
-    called, both for the sentence."""
+    """The result of ``work``, a stranger's code. Raises UserError if the code raises anything, even SystemExit, or
+    takes longer than ``PATIENCE``. Code that loops in Python is stopped; code that waits in C is not. key, call: the
+    method and the name of the call, for the message."""
     clock = _Clock(threading.get_ident())
     try:
         with clock:
@@ -36,12 +36,13 @@ def within(key: str, call: str, work: Callable[[], T]) -> T:
             raise UserError(
                 f"The method {key} took more than {PATIENCE:.0f} seconds in {call}, and was stopped."
             ) from None
-        told = one_line(f"{type(error).__name__}: {error}")
-        raise UserError(f"The method {key} failed in {call}: {told}.") from error
+        reason = one_line(f"{type(error).__name__}: {error}")
+        raise UserError(f"The method {key} failed in {call}: {reason}.") from error
 
 
 class _Clock:
-    """Raises TooLong in the thread that is inside this context after ``PATIENCE``, and again until the thread leaves."""
+    """A context that raises TooLong in its thread after ``PATIENCE``, and again every ``AGAIN`` seconds until the
+    thread leaves it."""
 
     def __init__(self, thread: int) -> None:
         self._thread, self._over, self.fired = ctypes.c_ulong(thread), False, False
@@ -64,7 +65,7 @@ class _Clock:
 
     def __exit__(self, kind, error, trace) -> None:
         while not self._over:
-            with suppress(TooLong):  # which may be on its way
+            with suppress(TooLong):  # TooLong may already be on its way
                 with self._lock:
                     self._over = True
                 self._timer.cancel()

@@ -1,11 +1,11 @@
-"""The process that opens strangers' tokenizers and splits texts with them (``engine.bounded.bounded_tokenizer`` starts it by its
+"""The process that opens strangers' tokenizers and splits texts (``engine.bounded.bounded_tokenizer`` starts it by its
 path).
 
-A tokenizer's file holds rules that may lengthen a text without end or search it without end. The system ends this
-process, even inside one of these operations, if it computes for too long or asks for too much memory.
+A tokenizer's file holds rules that may lengthen or search a text without end. The system ends this process, even inside
+one of these operations, if it computes for too long or requests too much memory.
 
-Arguments: the file descriptor that wishes come through; seconds of computing per text, ten times as many for opening;
-megabytes; tokens.
+Arguments: the file descriptor from which requests are read; seconds of computing per text, ten times as many for
+opening; megabytes; tokens.
 """
 
 import json
@@ -16,19 +16,19 @@ import sys
 from multiprocessing.connection import Connection
 
 OPENING = 10
-"""How many times as long as a text the opening of a tokenizer may take."""
+"""How many times the seconds for a text the opening of a tokenizer may take."""
 MOST_HELD = 4
-LONGEST = 10_000  # characters of a token
+LONGEST = 10_000  # the most characters of a token
 GROWTH = 4
-"""How many times as long a decoder may make a text."""
+"""The greatest factor by which a decoder may lengthen a text."""
 PLAIN = (
     "ByteLevel", "WordPiece", "Metaspace", "BPEDecoder", "CTC", "ByteFallback", "Fuse", "Strip",
 )  # fmt: skip
-"""Decoders that make of a token a text of about its length."""
+"""Decoders whose text for a token is about as long as the token."""
 
 
 class Refused(Exception):
-    """The message says why, as the end of a sentence."""
+    """The tokenizer is refused. The message is the reason, as the end of a sentence."""
 
 
 def main(descriptor: int, seconds: float, megabytes: int, tokens: int) -> None:
@@ -45,7 +45,7 @@ def main(descriptor: int, seconds: float, megabytes: int, tokens: int) -> None:
     while True:
         try:
             wish = json.loads(pipe.recv_bytes())
-        except EOFError:  # the asking process has gone
+        except EOFError:  # the requesting process has ended
             return
         try:
             folder = wish["folder"]
@@ -55,9 +55,9 @@ def main(descriptor: int, seconds: float, megabytes: int, tokens: int) -> None:
                     del held[next(iter(held))]
                 held[folder] = opened(AutoTokenizer, folder)
             signal.setitimer(signal.ITIMER_PROF, seconds)
-            made = list(held[folder](wish["text"], **wish["how"])["input_ids"])
-            answer: dict[str, object] = {"tokens": made}
-            if len(made) > tokens:
+            split_tokens = list(held[folder](wish["text"], **wish["how"])["input_ids"])
+            answer: dict[str, object] = {"tokens": split_tokens}
+            if len(split_tokens) > tokens:
                 answer = {"refusal": f"it makes more than {tokens:,} tokens of a text"}
         except MemoryError:
             answer = {"refusal": "it takes too much memory"}
@@ -70,8 +70,8 @@ def main(descriptor: int, seconds: float, megabytes: int, tokens: int) -> None:
 
 
 def opened(auto, folder: str):
-    """The tokenizer of this folder. Raises Refused if a text that it decodes may grow or take long: that is done
-    elsewhere, at every step."""
+    """The tokenizer in this folder. Raises Refused if decoding with it may lengthen texts or take long, because
+    decoding is done in another process, at every step."""
     tokenizer = auto.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     if not tokenizer.is_fast:
         raise Refused("it is none of the tokenizers library")
@@ -84,7 +84,8 @@ def opened(auto, folder: str):
 
 
 def growth(decoder: dict | None) -> float:
-    """The greatest factor by which a decoder lengthens a text. Raises Refused for a decoder that searches for patterns."""
+    """The greatest factor by which a decoder lengthens a text. Raises Refused for a decoder of an unknown kind, and for
+    one that searches for patterns."""
     if decoder is None:
         return 1.0
     kind = decoder["type"]

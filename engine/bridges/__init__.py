@@ -1,2 +1,2 @@
-"""Bridges to serving engines: settings for engines, records from engines, and a judgement of drafters' checkpoints
-for engines."""
+"""Bridges to serving engines: settings for engines, records from engines, and judgements of drafter checkpoints for
+engines."""

@@ -1,6 +1,6 @@
-"""Five numbers that are all called acceptance, from one count: how often each drafted position was reached and kept.
+"""Five numbers that are all called acceptance, computed from how often each drafted position was reached and kept.
 
-Papers and engines print different ones of these under similar names; ``NUMBERS`` says who prints which.
+Papers and engines print different ones of them under similar names; ``NUMBERS`` says where each is printed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 
 class Number(NamedTuple):
-    """key: in the dict of ``numbers``. means, printed_by: whole sentences for people."""
+    """The description of one number. key: its key in the dict that ``numbers`` returns. means, printed_by: whole
+    sentences for people."""
 
     key: str
     title: str
@@ -75,20 +76,21 @@ def numbers(
     accepted: int | None = None,
     new_tokens: int | None = None,
 ) -> dict:
-    """The five numbers by their keys, and ``unconditional`` (kept at a position ÷ all steps); None for each that the counts do not
-    give.
+    """The five numbers by their keys, and ``unconditional`` (kept at a position ÷ all steps). A number is None if the
+    counts do not give it.
 
-    positions: as in an ``acceptance`` line, ``position`` from 1, ``accepted`` and perhaps ``reached`` (counts of steps). steps: passes
-    of the target that judged a draft. drafted, accepted: tokens in all of them. new_tokens: written by these steps.
+    positions: as in an ``acceptance`` line: ``position`` from 1, ``accepted``, and perhaps ``reached`` (counts of
+    steps). steps: target passes that judged a draft. drafted, accepted: tokens in all these steps. new_tokens: tokens
+    that they wrote.
     """
-    kept = [each.get("accepted") for each in positions]
-    if accepted is None and kept and None not in kept:
-        accepted = sum(kept)
+    kept_counts = [entry.get("accepted") for entry in positions]
+    if accepted is None and kept_counts and None not in kept_counts:
+        accepted = sum(kept_counts)
     mean = _ratio(accepted, steps)
     return {
         "kept_share": _ratio(accepted, drafted),
-        "conditional": [_ratio(each.get("accepted"), each.get("reached")) for each in positions],
-        "unconditional": [_ratio(each, steps) for each in kept],
+        "conditional": [_ratio(entry.get("accepted"), entry.get("reached")) for entry in positions],
+        "unconditional": [_ratio(entry, steps) for entry in kept_counts],
         "mean_with_bonus": None if mean is None else 1 + mean,
         "mean_without_bonus": mean,
         "block_efficiency": _ratio(new_tokens, steps),
@@ -96,23 +98,23 @@ def numbers(
 
 
 def numbers_of(line: Mapping) -> dict:
-    """``numbers`` of an ``acceptance`` line. A number that the line states itself (``stated``), because its source has no counts, is
-    taken as it is."""
+    """``numbers`` for an ``acceptance`` line. Numbers that the line states itself (``stated``), because its source has
+    no counts, replace computed ones."""
     names = ("steps", "drafted", "accepted", "new_tokens")
-    found = numbers(line.get("positions", ()), **{name: line.get(name) for name in names})
-    return found | dict(line.get("stated", {}))
+    computed = numbers(line.get("positions", ()), **{name: line.get(name) for name in names})
+    return computed | dict(line.get("stated", {}))
 
 
 def survival(positions: Sequence[Mapping]) -> list[float] | None:
-    """For each position, the share of the drafts of which it and all before it were kept, [K], falling. A draft that was shorter counts
-    as refused there. None where it is not known how many drafts there were."""
+    """For each position, the share of drafts that were kept up to and including it: [K], falling. A draft that was
+    shorter counts as refused there. None if the number of drafts is not known."""
     drafts = positions[0].get("reached") if positions else None
-    rates = [_ratio(each.get("accepted"), drafts) for each in positions]
+    rates = [_ratio(entry.get("accepted"), drafts) for entry in positions]
     return rates if rates and None not in rates else None
 
 
 def cut_short(positions: Sequence[Mapping]) -> bool:
-    """Whether some drafts ended, all of them kept, before others did."""
+    """Whether some drafts were kept to their end although other drafts were longer."""
     return any(
         after.get("reached", 0) < before.get("accepted", 0) for before, after in pairwise(positions)
     )

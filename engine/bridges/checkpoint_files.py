@@ -1,6 +1,7 @@
-"""A checkpoint as its files describe it: configuration, names and shapes of the tensors, tokens. No tensor is read.
+"""A checkpoint as its files describe it: configuration, names and shapes of tensors, tokens. No tensor is read.
 
-It is a folder, or a model on the Hub, of which only descriptions are fetched (the headers of the weights by ranges of bytes).
+The checkpoint is a folder, or a model on the Hub, of which only descriptions are fetched (the headers of the weights by
+byte ranges).
 """
 
 from __future__ import annotations
@@ -22,15 +23,16 @@ from engine.parts.stored_file import entries, weights_in
 
 Shape = tuple[int, ...]
 MOST_HEADERS, MOST_FETCHED = 512, 64
-"""Files of weights in a folder, and on the Hub."""
+"""The most weight files in a folder, and in a repository on the Hub."""
 ADAPTER, TOKENIZER = "adapter_config.json", "tokenizer.json"
 NO_ANSWER = "The Hub did not answer, so {} cannot be looked at; try again later, or name a folder."
 
 
 @dataclass(frozen=True)
 class Described:
-    """name: for people. shapes: of each tensor in its safetensors files. pickled: files that may hold a program. adapter: whether it is
-    one. tokens: token -> id, {} without a tokenizer."""
+    """The description of a checkpoint. name: for people. shapes: tensor name -> shape, from the safetensors files.
+    pickled: files that may hold a program. adapter: whether the checkpoint is an adapter. tokens: token -> id; {}
+    without a tokenizer."""
 
     name: str
     config: Mapping[str, object]
@@ -41,14 +43,15 @@ class Described:
 
     @property
     def inner(self) -> Mapping[str, object]:
-        """The part of the configuration that describes the layers."""
+        """The section of the configuration that describes the layers, or the whole configuration."""
         for key in ("transformer_layer_config", "text_config"):
             if isinstance(self.config.get(key), dict):
                 return self.config[key]  # type: ignore[return-value]
         return self.config
 
     def number(self, *names: str) -> int | None:
-        """The first of these entries that is a whole number, in the configuration or in the part of it on the layers."""
+        """The first of these entries that is a whole number, at the top level or in the section about the layers; else
+        None."""
         for name in names:
             for where in (self.config, self.inner):
                 value = where.get(name)
@@ -66,7 +69,8 @@ class Described:
 
 
 def described(wish: str) -> Described:
-    """A description of the checkpoint in this folder, or under this name on the Hub. Raises UserError, one sentence."""
+    """The description of the checkpoint in this folder, or with this name on the Hub. Raises UserError, one
+    sentence."""
     if not wish.strip() or "\0" in wish or len(wish) > 4096:
         raise UserError("Name a checkpoint: a folder, or OWNER/NAME on the Hub.")
     folder = Path(wish)
@@ -111,7 +115,8 @@ def _of_folder(folder: Path) -> Described:
 
 
 def _of_hub(name: str) -> Described:
-    """Fetches config.json, tokenizer.json and the headers of the weights; anonymously, as everything for a visitor is."""
+    """Fetch config.json, tokenizer.json and the headers of the weights, anonymously like every request for a
+    visitor."""
     from huggingface_hub import HfApi, hf_hub_download
     from huggingface_hub.errors import (
         HfHubHTTPError,
@@ -156,7 +161,7 @@ def _of_hub(name: str) -> Described:
         raise UserError(f"The Hub has no public model {name}.") from None
     except ValueError as error:
         raise UserError(f"The checkpoint {name} cannot be looked at: {str(error)[:120]}.") from None
-    except Exception as error:  # no connection, in many kinds
+    except Exception as error:  # a lost connection raises many kinds
         raise UserError(NO_ANSWER.format(name)) from error
     pickled = tuple(sorted(file_name for file_name in names if Path(file_name).suffix in PICKLED))
     tokens = tokens_of(str(here[TOKENIZER].parent)) if TOKENIZER in here else {}

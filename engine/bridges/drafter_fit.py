@@ -1,4 +1,4 @@
-"""Whether a drafter fits a target, as far as their descriptions tell: sizes, vocabularies, tokens, layers."""
+"""Whether a drafter fits a target, judged by their descriptions: sizes, vocabularies, tokens, layers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from engine.bridges.drafter_traps import AUX, BLOCK_AUX, BLOCKS, EAGLES, Trap
 from engine.printable import one_line
 
 READING = (*EAGLES, *BLOCKS, "medusa", "hydra", "mtp")
-"""Kinds that read the target's hidden states."""
+"""Kinds of drafters that read the target's hidden states."""
 
 
 def fit(files: Described, kind: str, target: Described) -> Iterator[Trap]:
-    """The misfits between checkpoint and target (``wrong``), then warnings."""
+    """Yields the misfits between checkpoint and target; those with ``wrong`` make the pair unusable."""
     if kind in READING:
         yield from _width(files, kind, target)
     yield from _tokens(files, kind, target)
@@ -48,9 +48,9 @@ def _width(files: Described, kind: str, target: Described) -> Iterator[Trap]:
 
 def _tokens(files: Described, kind: str, target: Described) -> Iterator[Trap]:
     own, theirs = files.number("vocab_size"), target.number("vocab_size")
-    both = files.tokens and target.tokens
-    same = both and files.tokens == target.tokens
-    if both and not same:
+    comparable = files.tokens and target.tokens
+    same = comparable and files.tokens == target.tokens
+    if comparable and not same:
         words = f"the digests of all tokens and ids are {files.tokenizer_digest} and {target.tokenizer_digest}"
         if kind == "causal":
             yield Trap(
@@ -74,18 +74,20 @@ def _tokens(files: Described, kind: str, target: Described) -> Iterator[Trap]:
         )
     else:
         needed = len(target.tokens or ()) or theirs
-        yield Trap("vocabularies", f"{sizes}.", wrong=own < needed if kind in READING else not both)
+        yield Trap(
+            "vocabularies", f"{sizes}.", wrong=own < needed if kind in READING else not comparable
+        )
 
 
 def _layers(files: Described, kind: str, target: Described) -> Iterator[Trap]:
     count = target.number("num_hidden_layers", "n_layer")
     nested = files.config.get("dflash_config" if kind in BLOCKS else "eagle_config")
-    both = {**files.config, **(nested if isinstance(nested, dict) else {})}
-    ids = next((both[key] for key in (AUX, *BLOCK_AUX) if both.get(key)), None)
+    entries = {**files.config, **(nested if isinstance(nested, dict) else {})}
+    ids = next((entries[key] for key in (AUX, *BLOCK_AUX) if entries.get(key)), None)
     if ids is None or count is None:
         return
-    whole = isinstance(ids, list) and all(type(one) is int for one in ids)
-    if not whole or not all(0 <= one <= count for one in ids):
+    whole = isinstance(ids, list) and all(type(layer) is int for layer in ids)
+    if not whole or not all(0 <= layer <= count for layer in ids):
         yield Trap(
             "aux layer ids",
             f"It reads the layers {one_line(str(ids), 80)}, and the target has {count}.",

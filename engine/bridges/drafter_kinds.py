@@ -1,4 +1,5 @@
-"""Which kind of drafter a checkpoint holds, told from its configuration and the names of its tensors, and which engines take it."""
+"""The kind of drafter in a checkpoint, found from its configuration and tensor names, and the engines that support the
+kind."""
 
 from __future__ import annotations
 
@@ -10,9 +11,10 @@ from engine.parts.digest import FIELD
 
 
 class DrafterKind(NamedTuple):
-    """title: with its article. what: a sentence on how it drafts. engines: engine -> how it is asked for there; one that is not named is
-    not known to take it. here: flags of ``python -m engine run``, "" where this engine does not open it. tree: whether more than a chain
-    is drafted with it."""
+    """What is known of one kind of drafter.
+    title: the kind with its article. what: a sentence on how it drafts. engines: engine -> the setting that selects the
+    kind there; engines that are not listed are not known to support it. here: flags of ``python -m engine run``; "" if
+    Draftscope cannot open it. tree: whether Draftscope drafts trees with it."""
 
     title: str
     what: str
@@ -143,7 +145,7 @@ MARKS = {
     "lilicorr": ("lilicorr_enabled",),
     "domino": ("gru_hidden_dim",),
 }
-"""Entries of a configuration that only this member of DFlash's family has."""
+"""Kind -> configuration entries that only this member of DFlash's family has."""
 CLASSES = (
     ("Eagle4", "eagle4"),
     ("Eagle3", "eagle3"),
@@ -157,26 +159,26 @@ CLASSES = (
     ("Gemma4Assistant", "gemma4_assistant"),
     ("Gemma4UnifiedAssistant", "gemma4_assistant"),
 )
-"""What the name of the class holds -> kind; the first that fits."""
+"""A part of an architecture's name -> kind; the first that matches counts."""
 _MEDUSA = re.compile(r"(medusa_head\.)?\d{1,3}\.\d{1,3}\.(linear\.)?weight")
 
 
 def kind_of(files: Described) -> str:
-    """A key of ``KINDS``."""
+    """The kind of the drafter, a key of ``KINDS``."""
     config, named = files.config, files.config.get("architectures")
     algorithm = config.get(SPECULATORS)
     if isinstance(algorithm, str):
         return algorithm if algorithm in KINDS else "other"
     if "mask_hidden" in files.shapes:
         return "peagle"
-    classes = [one for one in named if isinstance(one, str)] if isinstance(named, list) else []
-    found = next((kind for word, kind in CLASSES if any(word in one for one in classes)), "")
+    classes = [name for name in named if isinstance(name, str)] if isinstance(named, list) else []
+    by_class = next((kind for word, kind in CLASSES if any(word in name for name in classes)), "")
     special = config.get("dflash_config")
-    if isinstance(special, dict) or config.get("model_type") == "dflash" or found == "dflash":
+    if isinstance(special, dict) or config.get("model_type") == "dflash" or by_class == "dflash":
         return _of_block({**config, **(special if isinstance(special, dict) else {})}, files)
-    if not found and FIELD in config and not any(one.endswith(CAUSAL) for one in classes):
+    if not by_class and FIELD in config and not any(name.endswith(CAUSAL) for name in classes):
         return "part"
-    return found or _of_tensors(files, classes)
+    return by_class or _of_tensors(files, classes)
 
 
 def _of_block(config: dict, files: Described) -> str:
@@ -188,7 +190,8 @@ def _of_block(config: dict, files: Described) -> str:
 
 
 def _of_tensors(files: Described, classes: list[str]) -> str:
-    """Configurations of the first drafters are copies of their target's, so the tensors are asked first."""
+    """The kind by the names of the tensors first, because an early drafter's configuration is a copy of its
+    target's."""
     shapes = files.shapes
     if "fc.weight" in shapes:
         if any(key.startswith(("midlayer.", "layers.0.hidden_norm")) for key in shapes):
@@ -203,6 +206,6 @@ def _of_tensors(files: Described, classes: list[str]) -> str:
         return "mtp"
     if files.adapter:
         return "adapter"
-    if any(one.endswith(CAUSAL) for one in classes):
+    if any(name.endswith(CAUSAL) for name in classes):
         return "pard" if files.number("pard_token") is not None else "causal"
     return "other"

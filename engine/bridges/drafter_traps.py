@@ -1,4 +1,5 @@
-"""Known faults of drafters' checkpoints, by name: entries that engines read in different ways, and tables that do not agree."""
+"""Known faults of drafter checkpoints, by name: entries that engines read differently, and tables that contradict each
+other."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ BLOCK_AUX = ("aux_hidden_state_layer_ids", "target_layer_ids")
 
 
 class Trap(NamedTuple):
-    """name: the entry or table concerned. wrong: True if the checkpoint cannot be used as it is; False for a warning."""
+    """A fault of a checkpoint. name: the entry or table concerned. wrong: True if the checkpoint cannot be used
+    unchanged; False for a warning."""
 
     name: str
     sentence: str
@@ -26,7 +28,7 @@ class Trap(NamedTuple):
 
 
 def traps(files: Described, kind: str) -> Iterator[Trap]:
-    """The traps that the checkpoint's own files show, whatever the target."""
+    """Yields the traps that the checkpoint's own files show, for any target."""
     yield from _pickled(files)
     yield from _vocabulary(files, kind)
     if kind == "eagle":
@@ -145,18 +147,18 @@ def _eagle3(files: Described, kind: str) -> Iterator[Trap]:
 def _block(files: Described, kind: str) -> Iterator[Trap]:
     config = files.config
     nested = config.get("dflash_config")
-    both = {**config, **(nested if isinstance(nested, dict) else {})}
-    ids = next((both[key] for key in BLOCK_AUX if both.get(key)), None)
+    entries = {**config, **(nested if isinstance(nested, dict) else {})}
+    ids = next((entries[key] for key in BLOCK_AUX if entries.get(key)), None)
     if ids is None:
         yield Trap(
             "aux layer ids", "It does not say which layers of the target it reads.", wrong=True
         )
-    elif both.get(BLOCK_AUX[0]):
+    elif entries.get(BLOCK_AUX[0]):
         yield Trap(
             "aux layer ids",
             f"{BLOCK_AUX[0]} = {one_line(str(ids), 80)} counts hidden states; {BLOCK_AUX[1]}, the authors’ entry, counts layers, one less each.",
         )
-    if both.get("mask_token_id") is None:
+    if entries.get("mask_token_id") is None:
         yield Trap(
             "mask_token_id", "It fills masks, and does not say which token the mask is.", wrong=True
         )
@@ -174,7 +176,7 @@ def _block(files: Described, kind: str) -> Iterator[Trap]:
             "markov_head_type",
             f"It is {one_line(str(head), 80)}; Draftscope reads vanilla Markov heads only.",
         )
-    anchor, size = both.get("sample_from_anchor"), files.number("block_size")
+    anchor, size = entries.get("sample_from_anchor"), files.number("block_size")
     if kind == "dspark" and anchor is None and SPECULATORS in config:
         yield Trap(
             "sample_from_anchor",
@@ -192,29 +194,32 @@ def _block(files: Described, kind: str) -> Iterator[Trap]:
 
 
 def _mtp(files: Described, kind: str) -> Iterator[Trap]:
-    found = mtp_layers(files.config, files.shapes)
-    if found is None:
+    layers = mtp_layers(files.config, files.shapes)
+    if layers is None:
         return
-    if kind == "mtp" and found.layers != 1:
+    if kind == "mtp" and layers.layers != 1:
         yield Trap(
-            "MTP layers", f"{found.field} is {found.layers}; speculators knows 1 only.", wrong=True
+            "MTP layers",
+            f"{layers.field} is {layers.layers}; speculators knows 1 only.",
+            wrong=True,
         )
     if kind != "causal":
         return
     model = str(files.config.get("model_type") or "")
     yield Trap(
         "MTP layers",
-        f"It brings {found.layers} of its own for drafting ({found.field}): `mtp` in vLLM, NEXTN in SGLang, draft-mtp in llama.cpp, "
+        f"It brings {layers.layers} of its own for drafting ({layers.field}): `mtp` in vLLM, NEXTN in SGLang, draft-mtp in llama.cpp, "
         "use_mtp in transformers. Draftscope drafts with the first of them where it is like a layer of Llama: --part mtp=DIR --drafter mtp.",
     )
-    if found.there is False:
+    if layers.there is False:
         yield Trap(
             "MTP weights",
-            f"{found.field} promises them, and the files hold none; copies that were quantised or converted often leave them out.",
+            f"{layers.field} promises them, and the files hold none; copies that were quantised or converted often leave them out.",
         )
-    if found.layers > 1:
+    if layers.layers > 1:
         yield Trap(
-            "MTP layers", f"vLLM wants a K above {found.layers} to be a multiple of {found.layers}."
+            "MTP layers",
+            f"vLLM wants a K above {layers.layers} to be a multiple of {layers.layers}.",
         )
     if model == "deepseek_v41":
         yield Trap(

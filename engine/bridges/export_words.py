@@ -2,10 +2,7 @@
 
 from engine.bridges.recommended import Recommended
 
-STOPS = (
-    "Draftscope’s chain stops early where the draft is unsure; vLLM and SGLang always draft the full length, and llama.cpp stops by the "
-    "probability of a single token."
-)
+STOPS = "Draftscope’s chain stops early where the draft is unsure; llama.cpp stops by the probability of a single token."
 CUT_SHORT = (
     "Some of the measured drafts were shorter than others. What was not drafted counts as refused in the rates for a test, so a server that "
     "always drafts the full length may keep more."
@@ -18,6 +15,14 @@ NO_RATES = "The record does not know the acceptance of every position, so there 
 
 def texts(count: int) -> str:
     return f"{count} text{'s' if count != 1 else ''}"
+
+
+def in_full(engine: str, setting: Recommended) -> str:
+    """Why a chain gets another length in an engine that never ends a draft early."""
+    stops = f"Draftscope’s chain of {setting.size} stops early where the draft is unsure; {engine} always drafts the full length"
+    if setting.drafted is None:
+        return f"{stops}, so try a shorter one, too."
+    return f"{stops}, so it gets {setting.in_full.size}: {setting.drafted:.1f} tokens a step were drafted in the mean."
 
 
 def no_drafter(engine: str, setting: Recommended) -> str:

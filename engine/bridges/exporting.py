@@ -1,4 +1,5 @@
-"""A recommended setting in the words of a serving engine. What an engine cannot express is said in a sentence, never replaced."""
+"""A recommended setting as settings of a serving engine. If an engine cannot express a part, a note says so; nothing is
+replaced."""
 
 from __future__ import annotations
 
@@ -22,9 +23,10 @@ CAUTION = (
 
 @dataclass(frozen=True)
 class Export:
-    """text: what the engine takes, "" where it cannot express the setting. synthetic: the same with our measured acceptance in the place
-    of the drafter's, for a test of the server's speed, "" where the engine has no such mode or the record does not know enough. notes:
-    sentences for people."""
+    """A setting as one engine takes it.
+    text: the settings for the engine; "" if it cannot express the setting. synthetic: the settings for a test of the
+    server's speed, with the measured acceptance instead of the drafter's; "" if the engine has no such mode, or
+    acceptance is not fully known. notes: sentences for people."""
 
     engine: str
     text: str
@@ -33,20 +35,20 @@ class Export:
 
 
 Words = tuple[str, str, list[str]]
-"""text, synthetic and notes of an Export."""
+"""The fields text, synthetic and notes of an ``Export``."""
 ENGINES: dict[str, tuple[str, Callable[[Recommended], Words]]] = {
     "vllm": ("vLLM", vllm_config),
     "sglang": ("SGLang", sglang_flags),
     "llama.cpp": ("llama.cpp", llama_cpp_flags),
     "transformers": ("transformers", transformers_arguments),
 }
-"""Key -> the engine's name, and who writes for it."""
+"""Key -> the engine's name, and the function that writes its settings."""
 EXACT = ("greedy", "rejection", "block")
-"""Rules that are those of the engines, or are handled where an engine has them."""
+"""Rules that the engines have, or that the exporters handle where an engine has them."""
 
 
 def export(setting: Recommended, engine: str) -> Export:
-    """Raises UserError for an unknown engine."""
+    """The settings for an engine. Raises UserError for an unknown engine."""
     if engine not in ENGINES:
         raise unknown("engine", engine, ENGINES)
     title, write = ENGINES[engine]
@@ -64,5 +66,9 @@ def export(setting: Recommended, engine: str) -> Export:
 
 def _measured(setting: Recommended) -> list[str]:
     rates = numbers(setting.positions)["conditional"]
-    told = [f"{place}: {rate:.3f}" for place, rate in enumerate(rates, 1) if rate is not None]
-    return [f"Measured rate by position, of the tokens reached: {', '.join(told)}."] if told else []
+    figures = [f"{place}: {rate:.3f}" for place, rate in enumerate(rates, 1) if rate is not None]
+    return (
+        [f"Measured rate by position, of the tokens reached: {', '.join(figures)}."]
+        if figures
+        else []
+    )

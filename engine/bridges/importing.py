@@ -1,6 +1,8 @@
-"""Other engines' records of speculative decoding as ``acceptance`` lines, whatever their format is: it is told from the contents.
+"""Other engines' records of speculative decoding as ``acceptance`` lines. The format of a record is recognised by its
+contents.
 
-What a source does not say is absent from the line, and ``source.lacks`` says so in a sentence. Nothing is estimated.
+Data that a source does not give is absent from the line, and ``source.lacks`` says so in a sentence. Nothing is
+estimated.
 """
 
 from __future__ import annotations
@@ -19,14 +21,14 @@ from engine.trace import Trace, read_trace
 
 PARQUET = b"PAR1"
 MOST_FILES = 2000
-"""Files of one folder."""
+"""The most files of one folder."""
 TRACES = "*.ndjson"
 
 
 def imported(paths: Sequence[str | Path]) -> list[dict]:
     """The ``acceptance`` lines of all these files and folders. A folder holds traces, or a log of specspecs.
 
-    Raises UserError, one sentence, for the first that cannot be read.
+    Raises UserError, one sentence, for the first path that cannot be read.
     """
     lines: list[dict] = []
     for path in map(Path, paths):
@@ -44,10 +46,10 @@ def _lines_of(text: str, name: str) -> list[dict]:
     if kind == "run":
         return lines_of_traces([(name, read_trace(f"{text}\n"))])
     if kind in KINDS:
-        found = [line for line in record_lines(text, name) if line["kind"] == "acceptance"]
-        if not found:
+        lines = [line for line in record_lines(text, name) if line["kind"] == "acceptance"]
+        if not lines:
             raise UserError(f"{name} is a tuning record without acceptance.")
-        return found
+        return lines
     if not text.strip():
         raise UserError(f"{name} is empty.")
     return lines_of_metrics(text, name) if is_metrics(text) else lines_of_answers(text, name)
@@ -79,7 +81,7 @@ def _of_folder(folder: Path) -> list[dict]:
 
 
 def _checked(lines: list[dict], name: str) -> list[dict]:
-    """Raises UserError for sums that contradict one another, or are too large for a record."""
+    """The same lines. Raises UserError if sums in them contradict each other, or are too large for a record."""
     try:
         for line in lines:
             check_acceptance(line)
@@ -97,7 +99,7 @@ def _traces(files: Sequence[Path]) -> Iterator[tuple[str, Trace]]:
 
 
 def _kind(text: str) -> str:
-    """The ``kind`` of the first line; "" if that is no JSON object with one."""
+    """The ``kind`` of the first line; "" if the line is not a JSON object with a kind."""
     try:
         first = json.loads(text.lstrip().partition("\n")[0])
     except (ValueError, RecursionError):

@@ -1,5 +1,5 @@
-"""Says of a drafter's checkpoint which kind it is, whether it fits a target, and every trap by name: ``python -m
-engine inspect``."""
+"""Inspects a drafter's checkpoint: its kind, whether it fits a target, and every trap by name (``python -m engine
+inspect``)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ CHAINS_ONLY = ("vLLM", "llama.cpp")
 
 @dataclass(frozen=True)
 class Inspection:
-    """kind: a key of ``KINDS``. target: its name, "" if none was named. fits: None without a target, and for a kind whose description
-    does not tell. facts: sentences. traps: what is wrong first."""
+    """The report on a checkpoint.
+    kind: a key of ``KINDS``. facts: sentences. traps: those with ``wrong`` first. target: its name; "" without a
+    target.
+    fits: None without a target, and for a kind whose description does not say."""
 
     name: str
     kind: str
@@ -37,19 +39,23 @@ class Inspection:
 
     @property
     def fits(self) -> bool | None:
-        told = self.target and (self.wrong or self.kind in (*READING, "causal"))
-        return not self.wrong if told else None
+        decidable = self.target and (self.wrong or self.kind in (*READING, "causal"))
+        return not self.wrong if decidable else None
 
     def lines(self) -> list[str]:
-        """Sentences for people: the checkpoint's kind, whether it fits, then the traps."""
-        told = [f"{self.name} is {KINDS[self.kind].title}. {KINDS[self.kind].what}", *self.facts]
+        """Sentences for people: the checkpoint's kind, facts, whether it fits the target, then the traps."""
+        sentences = [
+            f"{self.name} is {KINDS[self.kind].title}. {KINDS[self.kind].what}",
+            *self.facts,
+        ]
         if self.target:
-            told.append(f"{FIT[self.fits]} {self.target}.")
-        return [*told, *(f"{trap.name}: {trap.sentence}" for trap in self.traps)]
+            sentences.append(f"{FIT[self.fits]} {self.target}.")
+        return [*sentences, *(f"{trap.name}: {trap.sentence}" for trap in self.traps)]
 
 
 def inspect_drafter(checkpoint: str, target: str | None = None) -> Inspection:
-    """checkpoint, target: folders, or names on the Hub. Raises UserError, one sentence, for what cannot be looked at."""
+    """Inspect a drafter. checkpoint, target: folders or Hub names. Raises UserError, one sentence, if either cannot be
+    read."""
     files = described(checkpoint)
     beside = None if target is None else described(target)
     return inspection_of(files, beside)
@@ -57,34 +63,34 @@ def inspect_drafter(checkpoint: str, target: str | None = None) -> Inspection:
 
 def inspection_of(files: Described, target: Described | None = None) -> Inspection:
     kind = kind_of(files)
-    found = list(traps(files, kind))
+    all_traps = list(traps(files, kind))
     if target is not None:
-        found += fit(files, kind, target)
-    found.sort(key=lambda trap: not trap.wrong)
+        all_traps += fit(files, kind, target)
+    all_traps.sort(key=lambda trap: not trap.wrong)
     name = "" if target is None else target.name
-    return Inspection(files.name, kind, tuple(_facts(files, kind)), tuple(found), name)
+    return Inspection(files.name, kind, tuple(_facts(files, kind)), tuple(all_traps), name)
 
 
 def _facts(files: Described, kind: str) -> list[str]:
-    told = KINDS[kind]
+    kind_facts = KINDS[kind]
     facts = []
     if files.shapes:
         count = sum(
             math.prod(shape) for key, shape in files.shapes.items() if not key.endswith(SCALE)
         )
         facts.append(f"It has {count:,} parameters in {len(files.shapes):,} tensors.")
-    if told.engines:
-        taken = ", ".join(f"{engine} ({how})" for engine, how in told.engines.items())
-        facts.append(f"Known to take it: {taken}.")
+    if kind_facts.engines:
+        uses = ", ".join(f"{engine} ({how})" for engine, how in kind_facts.engines.items())
+        facts.append(f"Known to take it: {uses}.")
     facts.append(
-        f"Draftscope opens it with {told.here}."
-        if told.here
+        f"Draftscope opens it with {kind_facts.here}."
+        if kind_facts.here
         else "Draftscope does not draft with it."
     )
-    chains = [engine for engine in CHAINS_ONLY if engine in told.engines]
-    if told.tree and chains:
-        others = " and ".join(chains) + (" draft" if len(chains) > 1 else " drafts")
-        facts.append(f"Draftscope drafts a tree with it; {others} a chain only.")
+    chains = [engine for engine in CHAINS_ONLY if engine in kind_facts.engines]
+    if kind_facts.tree and chains:
+        subject = " and ".join(chains) + (" draft" if len(chains) > 1 else " drafts")
+        facts.append(f"Draftscope drafts a tree with it; {subject} a chain only.")
     if files.tokenizer_digest:
         facts.append(
             f"Its tokenizer has {len(files.tokens or {}):,} tokens (digest {files.tokenizer_digest})."

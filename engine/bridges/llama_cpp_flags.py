@@ -1,4 +1,4 @@
-"""Flags of llama.cpp's server, under the names that it has had since the middle of 2026 (``--spec-…``)."""
+"""Flags of llama.cpp's server, with the names that they have had since the middle of 2026 (``--spec-…``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Acceptance in this engine's own traces: runs of one drafter with one rule and one choice of options are added up."""
+"""Acceptance in this engine's own traces: counts of runs with the same drafter, rule and options are added."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ STAGES = ("draft", "verify", "judge", "commit", "total")
 
 
 def lines_of_traces(traces: Iterable[tuple[str, Trace]]) -> list[dict]:
-    """One ``acceptance`` line for each drafter, rule and choice of options, from traces with the names of their files."""
+    """One ``acceptance`` line for each combination of drafter, options and rule. traces: pairs of a file name and a
+    trace."""
     groups: dict[str, dict] = {}
     for name, trace in traces:
         run, summary = trace.run, trace.summary
@@ -25,15 +26,15 @@ def lines_of_traces(traces: Iterable[tuple[str, Trace]]) -> list[dict]:
 def _line(drafter: str, options: dict, rule: str, runs: list[tuple[str, dict, list[int]]]) -> dict:
     depths: dict[int, list[int]] = {}
     for _, summary, _ in runs:
-        for each in summary["acceptance_by_depth"]:
-            counts = depths.setdefault(each["depth"], [0, 0])
-            counts[0] += each["reached"]
-            counts[1] += each["accepted"]
+        for row in summary["acceptance_by_depth"]:
+            counts = depths.setdefault(row["depth"], [0, 0])
+            counts[0] += row["reached"]
+            counts[1] += row["accepted"]
     positions = [
         {"position": depth, "reached": reached, "accepted": accepted}
         for depth, (reached, accepted) in sorted(depths.items())
     ]
-    names, sizes = [name for name, _, _ in runs], [size for *_, each in runs for size in each]
+    names, sizes = [name for name, _, _ in runs], [size for *_, drafts in runs for size in drafts]
     return imported_line(
         "Draftscope",
         names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more",
@@ -44,7 +45,7 @@ def _line(drafter: str, options: dict, rule: str, runs: list[tuple[str, dict, li
         positions=positions,
         steps=len(sizes),
         drafted=sum(sizes),
-        accepted=sum(each["accepted"] for each in positions),
+        accepted=sum(entry["accepted"] for entry in positions),
         new_tokens=sum(summary["new_tokens"] for _, summary, _ in runs),
         milliseconds={
             stage: round(

@@ -1,7 +1,7 @@
-"""Reads acceptance from the text that a server gives at /metrics: counters of vLLM and llama.cpp, gauges of SGLang.
+"""Reads acceptance from a server's text at /metrics: counters of vLLM and llama.cpp, gauges of SGLang.
 
-vLLM and llama.cpp count, since the server began, drafts, drafted tokens, kept tokens, and kept tokens by position (from 0). SGLang has
-means of its latest interval only, and no positions.
+vLLM and llama.cpp count drafts, drafted tokens, kept tokens, and kept tokens by position (from 0), since the start of
+the server. SGLang has means of its latest interval only, and no positions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from engine.bridges.step_counts import MOST_DRAFTED, whole
 from engine.errors import UserError
 
 COUNTING = {"vllm": "vLLM", "llamacpp": "llama.cpp"}
-"""How the names of an engine's counters begin -> the engine."""
+"""Prefix of an engine's counters -> the engine."""
 FAMILY = r"(vllm|llamacpp|sglang):(spec_\w+)"
 _SAMPLE = re.compile(rf"{FAMILY}(\{{.*\}})?\s+(\S+)(?:\s+-?\d+)?\s*")
 _NAMED = re.compile(FAMILY)
@@ -29,18 +29,18 @@ GAUGES = (
     "a request has positions."
 )
 Samples = Mapping[str, Mapping[int | None, list[float]]]
-"""Name of a metric -> position, None for one without -> the values of its series."""
+"""Name of a metric -> position, or None for a metric without positions -> the values of its series."""
 
 
 def is_metrics(text: str) -> bool:
-    """Whether this reads as Prometheus's text."""
+    """Whether the text has Prometheus's format."""
     first = next((line for line in text[:10_000].split("\n") if line.strip()), "")
     return bool(_BEGINNING.match(first))
 
 
 def lines_of_metrics(text: str, name: str) -> list[dict]:
-    """One ``acceptance`` line an engine. Raises UserError, one sentence, where there is none, or a value is broken."""
-    found: dict[str, dict] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+    """One ``acceptance`` line per engine. Raises UserError, one sentence, if there is none, or a value is broken."""
+    samples: dict[str, dict] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     for number, line in enumerate(text.split("\n"), 1):
         if not _NAMED.match(line):
             continue
@@ -50,9 +50,9 @@ def lines_of_metrics(text: str, name: str) -> list[dict]:
         engine, metric, labels, value = sample.groups()
         place = _POSITION.search(labels or "")
         metric = metric.removesuffix("_total")
-        values = found[engine][metric][int(place[1]) if place else None]
+        values = samples[engine][metric][int(place[1]) if place else None]
         values.append(_value(value, number, name))
-    lines = [_line(engine, metrics, name) for engine, metrics in found.items()]
+    lines = [_line(engine, metrics, name) for engine, metrics in samples.items()]
     lines = [line for line in lines if line is not None]
     if not lines:
         raise UserError(f"{name} has no metric of speculative decoding that is known here.")
@@ -82,12 +82,12 @@ def _counts(engine: str, metrics: Samples, name: str) -> dict | None:
         for what in ("drafts", "draft_tokens", "accepted_tokens")
     )
     series = metrics.get("spec_decode_num_accepted_tokens_per_pos", {})
-    kept = {place: whole(sum(values)) for place, values in series.items() if place is not None}
-    if drafts is None and drafted is None and not kept:
+    kept_at = {place: whole(sum(values)) for place, values in series.items() if place is not None}
+    if drafts is None and drafted is None and not kept_at:
         return None
-    if sorted(kept) != list(range(len(kept))) or len(kept) > MOST_DRAFTED:
+    if sorted(kept_at) != list(range(len(kept_at))) or len(kept_at) > MOST_DRAFTED:
         raise ValueError("its positions are not 0, 1, 2 and so on")
-    counts = [kept[place] for place in range(len(kept))]
+    counts = [kept_at[place] for place in range(len(kept_at))]
     if counts != sorted(counts, reverse=True) or (drafts is not None and counts[:1] > [drafts]):
         raise ValueError("a later position is kept more often than an earlier one")
     if accepted is not None and drafted is not None and accepted > drafted:
@@ -99,8 +99,8 @@ def _counts(engine: str, metrics: Samples, name: str) -> dict | None:
     positions = [
         {"position": place + 1}
         | ({} if before is None else {"reached": before})
-        | {"accepted": each}
-        for place, (before, each) in enumerate(zip(reached, counts, strict=True))
+        | {"accepted": accepted_here}
+        for place, (before, accepted_here) in enumerate(zip(reached, counts, strict=True))
     ]
     return imported_line(
         COUNTING[engine],
@@ -134,8 +134,9 @@ def _means(metrics: Samples, name: str) -> dict | None:
 
 
 def _mean(metrics: Samples, metric: str) -> float | None:
-    """The value of a gauge. Raises ValueError where workers tell different ones: a mean of means would count them alike."""
-    values = {one for values in metrics.get(metric, {}).values() for one in values}
+    """The value of a gauge. Raises ValueError if workers report different values: a mean of means would weight them
+    equally."""
+    values = {value for values in metrics.get(metric, {}).values() for value in values}
     if len(values) > 1:
         raise ValueError(f"its workers have different values of {metric}; import each alone")
     return values.pop() if values else None

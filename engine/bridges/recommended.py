@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from engine.bridges.acceptance_numbers import survival
 from engine.bridges.step_counts import whole
@@ -12,20 +12,25 @@ from engine.errors import UserError
 
 PLAIN = "none"
 TREES = ("eagle", "mtp")
-"""Drafters whose draft is a tree where it is wider than one node."""
+"""Drafters whose draft is a tree if its width is more than one."""
 COUNTS, SHARES = {"depth", "top_k", "max_ngram", "min_ngram"}, {"factor", "least_chance"}
-"""Options that are written into settings of other engines, and so must be whole numbers, and numbers."""
-LARGEST = 1024  # of either
+"""Options that are copied to other engines' settings: COUNTS must be whole numbers, SHARES numbers."""
+LARGEST = 1024  # the largest value of these options
 USUAL_DEPTH = 8
 """The depth of an EAGLE tree whose options do not name one."""
 
 
 @dataclass(frozen=True)
 class Recommended:
-    """target, draft: names of models, "" where the record has none. drafter, verifier: this engine's keys. size: tokens, or nodes of a
-    tree, drafted in a step. off_above: texts at a time above which plain decoding is faster; None: no such number was found.
-    positions: counts as in an ``acceptance`` line, over all prompts. checkpoint: folder or Hub name of the drafter's weights, "" if it is
-    not known. eagle3: whether these are of EAGLE-3; None if it is not known."""
+    """A recommended setting, with data on its models.
+
+    target, draft: names of models; "" if the record has none. drafter, verifier: keys of this engine. size: tokens, or
+    nodes of a tree, drafted in a step. off_above: the number of texts at a time above which plain decoding is faster;
+    None if there is none.
+    positions: counts as in an ``acceptance`` line, over all prompts. checkpoint: folder or Hub name of the drafter's
+    weights; "" if unknown. eagle3: whether the weights are EAGLE-3's; None if unknown. drafted: the mean
+    number of tokens drafted in a step; None if the record does not count them.
+    """
 
     target: str
     draft: str
@@ -38,15 +43,23 @@ class Recommended:
     positions: tuple[Mapping, ...] = ()
     checkpoint: str = ""
     eagle3: bool | None = None
+    drafted: float | None = None
+
+    @property
+    def in_full(self) -> Recommended:
+        """The setting for an engine that never ends a chain early: as many tokens as were drafted in a step, in the mean."""
+        if self.drafter != "chain" or self.drafted is None:
+            return self
+        return replace(self, size=max(1, min(self.size, round(self.drafted))))
 
     @property
     def rates(self) -> list[float] | None:
-        """For each position, the share of drafts of which it and all before it were kept, rounded, as far as ``size`` goes; None where
-        some were not measured."""
-        found = survival(self.positions[: self.size])
-        if found is None or len(found) < self.size:
+        """For each position up to ``size``, the rounded share of drafts that were kept up to and including it; None if
+        a position was not measured."""
+        shares = survival(self.positions[: self.size])
+        if shares is None or len(shares) < self.size:
             return None
-        return [round(each, 4) for each in found]
+        return [round(share, 4) for share in shares]
 
     @property
     def depth(self) -> int:
@@ -55,14 +68,14 @@ class Recommended:
 
     @property
     def width(self) -> int:
-        """Candidates below each node of the draft tree, for the drafters in ``TREES``; 1 is a chain."""
+        """The number of candidates below each node of the draft tree, for the drafters in ``TREES``; 1 is a chain."""
         depth = int(self.options.get("depth") or USUAL_DEPTH)
         return int(self.options.get("top_k") or -(-self.size // depth))
 
 
 def recommended(lines: Iterable[Mapping], name: str) -> Recommended:
-    """The last answer among the lines of a record. name: of the record. Raises UserError, one sentence, where there is none, it is plain
-    decoding, or it is broken."""
+    """The setting in the last answer of a record. name: the name of the record. Raises UserError, one sentence, if
+    there is no answer, if it recommends plain decoding, or if it is broken."""
     lines = list(lines)
     answers = [line for line in lines if line.get("kind") == "answer"]
     if not answers:
@@ -82,6 +95,7 @@ def _read(answer: Mapping, lines: list[Mapping], name: str) -> Recommended:
         )
     about = next((line for line in lines if line.get("kind") == "tuning"), {})
     off = answer.get("off_above")
+    counted = _counted(lines, answer, options)
     if not isinstance(drafter, str) or isinstance(size, bool) or not 1 <= size <= 1024:
         raise ValueError
     if off is not None and not 1 <= off <= 1 << 20:
@@ -99,7 +113,8 @@ def _read(answer: Mapping, lines: list[Mapping], name: str) -> Recommended:
         options=options,
         temperature=float((about.get("sampling") or {}).get("temperature") or 0.0),
         off_above=None if off is None else int(off),
-        positions=_positions(lines, answer, options),
+        positions=_positions(counted),
+        drafted=_drafted(counted),
     )
 
 
@@ -107,24 +122,35 @@ def _name(about: Mapping, role: str) -> str:
     return str((about.get(role) or {}).get("name") or "")
 
 
-def _positions(lines: list[Mapping], answer: Mapping, options: Mapping) -> tuple[Mapping, ...]:
-    """Of this setting over all prompts: the line for all of them, or the sum of those for each kind. A later line replaces an
+def _counted(lines: list[Mapping], answer: Mapping, options: Mapping) -> list[Mapping]:
+    """The counts of this setting over all prompts: the line for all of them, or those for each kind. A later line replaces an
     earlier one of its kind."""
     latest: dict[object, Mapping] = {}
-    wanted = answer["drafter"], options, answer["size"], answer["verifier"]
+    recommended_key = answer["drafter"], options, answer["size"], answer["verifier"]
     for line in lines:
         rule = line.get("verifier", answer["verifier"])
         key = line.get("drafter"), line.get("options") or {}, line.get("size"), rule
-        if line.get("kind") == "acceptance" and key == wanted:
+        if line.get("kind") == "acceptance" and key == recommended_key:
             latest[line.get("prompt_kind")] = line
-    chosen = [latest["all"]] if "all" in latest else list(latest.values())
+    return [latest["all"]] if "all" in latest else list(latest.values())
+
+
+def _drafted(counted: list[Mapping]) -> float | None:
+    if not counted or not all(line.get("steps") and "drafted" in line for line in counted):
+        return None
+    drafted, steps = (sum(whole(line[name]) for line in counted) for name in ("drafted", "steps"))
+    return drafted / max(1, steps)
+
+
+def _positions(counted: list[Mapping]) -> tuple[Mapping, ...]:
+    """The sums of the counts by position; () where a line says only how many were accepted."""
     reached, accepted = Counter(), Counter()
-    for line in chosen:
-        for each in line.get("positions", ()):
-            if "reached" not in each:
+    for line in counted:
+        for entry in line.get("positions", ()):
+            if "reached" not in entry:
                 return ()
-            reached[each["position"]] += each["reached"]
-            accepted[each["position"]] += each["accepted"]
+            reached[entry["position"]] += entry["reached"]
+            accepted[entry["position"]] += entry["accepted"]
     return tuple(
         {"position": place, "reached": reached[place], "accepted": accepted[place]}
         for place in sorted(reached)

@@ -1,4 +1,5 @@
-"""The lines of a tuning record, read from a file that may be a stranger's, or may have been cut off while it was written."""
+"""The lines of a tuning record, read from a file that may be a stranger's, or may have been cut off while it was
+written."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ KINDS = ("tuning", "cost", "acceptance", "setting", "estimate", "progress", "ans
 
 
 def checked_text(path: Path) -> str:
-    """The text of a file that is not too large. Raises UserError, one sentence."""
+    """The text of a file. Raises UserError, one sentence, for a folder, and for a file that is missing or too large."""
     if path.is_dir():
         raise UserError(f"{path.name} is a folder.")
     try:
@@ -29,8 +30,8 @@ def checked_text(path: Path) -> str:
 
 
 def record_lines(text: str, name: str) -> list[dict]:
-    """The lines of a record. A last line without a line break is dropped where it is not whole. Raises UserError for a text that is no
-    record."""
+    """The lines of a record. An incomplete last line without a line break is dropped. Raises UserError for a text that
+    is not a record."""
     return list(_lines(text, name))
 
 
@@ -59,13 +60,14 @@ def _lines(text: str, name: str) -> Iterator[dict]:
 
 
 def check_acceptance(line: Mapping) -> None:
-    """Raises ValueError, TypeError or AttributeError for an ``acceptance`` line whose numbers are none."""
+    """Raises ValueError, TypeError or AttributeError for an ``acceptance`` line with fields that are invalid or
+    contradict each other."""
     positions = line.get("positions", [])
     if not isinstance(positions, list) or len(positions) > MOST_DRAFTED:
         raise ValueError("its positions are no list, or too many")
-    for place, each in enumerate(positions, 1):
-        accepted = whole(each.get("accepted"))
-        if each.get("position") != place or accepted > whole(each.get("reached", accepted)):
+    for place, entry in enumerate(positions, 1):
+        accepted = whole(entry.get("accepted"))
+        if entry.get("position") != place or accepted > whole(entry.get("reached", accepted)):
             raise ValueError(f"its position {place} contradicts itself")
     for name in ("size", "steps", "drafted", "accepted", "new_tokens"):
         if name in line:

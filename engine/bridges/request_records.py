@@ -1,7 +1,7 @@
-"""Reads acceptance from the answers of a server: vLLM's per-request metrics, SGLang's meta_info, llama.cpp's timings.
+"""Reads acceptance from a server's answers: vLLM's per-request metrics, SGLang's meta_info, llama.cpp's timings.
 
-A file holds one answer as JSON, a list of them, one a line, or a stream as it came (``data: {...}``). Chunks of one stream repeat
-what was counted so far, so the last of an ``id`` counts.
+A file holds one answer as JSON, a list of answers, one answer per line, or a stream (``data: {...}``). Each chunk of a
+stream repeats the counts so far, so the last chunk of an ``id`` counts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ NO_POSITIONS = "llama.cpp’s timings hold totals, and no positions; its /metric
 CORRECT = ("spec_num_correct_drafts", "spec_accepted_drafts", "spec_accept_token_num")
 PROPOSED = ("spec_num_proposed_drafts", "spec_proposed_drafts", "spec_draft_token_num")
 BY_KEPT = ("spec_correct_drafts_histogram", "spec_accept_histogram")
-"""SGLang's names of one thing, the newest first."""
+"""SGLang's names for one count, the newest name first. CORRECT and PROPOSED above are such names for two other
+counts."""
 
 
 def lines_of_answers(text: str, name: str) -> list[dict]:
@@ -51,7 +52,7 @@ def lines_of_answers(text: str, name: str) -> list[dict]:
 
 
 def _answers(text: str, name: str) -> Iterator[tuple[object, dict]]:
-    """Each answer with what tells it from others: its id, or its place in the file."""
+    """Yields each answer with an identifier: its id, or its place in the file."""
     stream, streamed = 0, text[:1000].lstrip().startswith(STREAMED)
     for place, answer in enumerate(_objects(text, name)):
         if answer == ENDED:
@@ -83,7 +84,8 @@ def _objects(text: str, name: str) -> Iterator[object]:
 
 
 def _records(answer: dict) -> Iterator[tuple[str, Mapping]]:
-    """Where each engine tells of drafting, in an answer or in what was cut out of one."""
+    """Yields the engine and its record on drafting, for each place in an answer, or in a part of one, where a record
+    may be."""
     inside = [answer, answer.get("metrics"), answer.get("meta_info"), answer.get("sglext")]
     choices = answer.get("choices")
     if isinstance(choices, list):
@@ -124,7 +126,8 @@ def _of_vllm(answers: Answers, name: str) -> dict:
 
 
 def _count_vllm(record: Mapping, counts: StepCounts) -> None:
-    """The most exact of what the record has: every step, then steps by drafted and kept, then by kept alone."""
+    """Add the record's steps to ``counts``, from the most exact data in it: every step, or steps by drafted and kept
+    tokens, or steps by kept tokens only."""
     steps, lengths = record.get("per_step_accepted"), record.get("per_step_drafted")
     table = record.get("acceptance_histogram_by_draft_length")
     if steps is not None and lengths is not None:
@@ -205,7 +208,7 @@ def _milliseconds(records: list[Mapping]) -> dict | None:
 
 
 def _written(answers: Answers) -> dict:
-    """The tokens of the answers, if all tell them."""
+    """The number of tokens in the answers, as a field; None if an answer does not give it."""
     tokens = []
     for record, answer in answers:
         usage = answer.get("usage") if isinstance(answer.get("usage"), dict) else {}

@@ -1,22 +1,26 @@
-"""SGLang's flags (as of 0.5.23). ``--speculative-num-draft-tokens`` counts the root: K drafted tokens are K + 1."""
+"""SGLang's flags (as of 0.5.23). ``--speculative-num-draft-tokens`` counts the root: for K drafted tokens it is K +
+1."""
 
 from __future__ import annotations
 
 import json
 import shlex
 
-from engine.bridges.export_words import PLACE, STOPS, WHICH_EAGLE, no_drafter
+from engine.bridges.export_words import PLACE, WHICH_EAGLE, in_full, no_drafter
 from engine.bridges.recommended import TREES, Recommended
 
 NO_SYNTHETIC = "SGLang has no flag for a given acceptance, so the server cannot be tested with the measured one."
 ADAPTING = ("EAGLE", "EAGLE3", "NEXTN")
-"""Algorithms that can choose the number of steps by the batch; only for chains."""
+"""Algorithms that can choose the number of steps by the batch size; for chains only."""
 IN_BLOCKS = (*ADAPTING, "DFLASH")
-"""Algorithms with block verification; only for chains."""
+"""Algorithms that have block verification; for chains only."""
 
 
 def sglang_flags(setting: Recommended) -> tuple[str, str, list[str]]:
     notes: list[str] = []
+    if setting.drafter == "chain":
+        notes.append(in_full("SGLang", setting))
+        setting = setting.in_full
     flags = _drafting(setting, notes)
     if flags is None:
         return "", "", notes
@@ -56,11 +60,11 @@ def _switch_off(setting: Recommended, algorithm: str, notes: list[str]) -> None:
 
 
 def _drafting(setting: Recommended, notes: list[str]) -> dict | None:
-    """Flags without the words that all begin with; None as a value is a flag that takes none."""
+    """Flags without their common prefix -> values; None for a flag that takes no value. None if SGLang cannot express
+    the setting."""
     size = setting.size
     chain = {"num-steps": size, "eagle-topk": 1, "num-draft-tokens": size + 1}
     if setting.drafter == "chain":
-        notes.append(STOPS)
         model = setting.checkpoint or setting.draft or "DRAFT_MODEL"
         return {"algorithm": "STANDALONE", "draft-model-path": model, **chain}
     tree = {"num-steps": setting.depth, "eagle-topk": setting.width, "num-draft-tokens": size + 1}

@@ -1,6 +1,6 @@
-"""Reads the drafts that the package specspecs logs as Parquet (its version 0.1.0): one row a step.
+"""Reads the drafts that the package specspecs logs as Parquet (its version 0.1.0), one row per step.
 
-Columns used: ``draft_tokens`` (a list of token ids) and ``acceptance_length`` (how many of them were kept).
+Columns used: ``draft_tokens`` (a list of token ids) and ``acceptance_length`` (how many of these were kept).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ MOST_ROWS, ROWS = 20_000_000, 65_536
 
 
 def lines_of_parquet(files: Sequence[Path], name: str) -> list[dict]:
-    """One ``acceptance`` line for all files of a log. Raises UserError, one sentence, for files that are no such log, and where
-    pyarrow is not installed."""
+    """One ``acceptance`` line for all files of a log. Raises UserError, one sentence, for files of another format, and
+    if pyarrow is not installed."""
     try:
         from pyarrow import ArrowException, compute, parquet
     except ImportError:

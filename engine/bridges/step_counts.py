@@ -1,4 +1,4 @@
-"""Counts of acceptance by position, from the numbers of drafted and kept tokens of each step."""
+"""Acceptance by position, counted from the numbers of drafted and kept tokens of each step."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections import Counter
 
 MOST_DRAFTED = 1024  # tokens of one step
 MOST_COUNT = 1 << 53
-"""The largest count that JSON keeps exactly in a browser."""
+"""The largest count that a browser reads exactly from JSON."""
 
 
 class StepCounts:
-    """Steps by the number of tokens drafted (None: not known) and kept."""
+    """Counts of steps by (number of tokens drafted or None if unknown, number of tokens kept)."""
 
     def __init__(self) -> None:
         self.steps: Counter[tuple[int | None, int]] = Counter()
 
     def add(self, drafted: object, kept: object, times: object = 1) -> None:
-        """Raises ValueError for numbers that no step can have."""
+        """Add ``times`` steps. Raises ValueError for impossible numbers."""
         if drafted is not None:
             drafted = whole(drafted, MOST_DRAFTED)
         kept = whole(kept, MOST_DRAFTED)
@@ -34,33 +34,35 @@ class StepCounts:
 
     @property
     def drafted(self) -> int | None:
-        """None where the length of a draft is not known."""
+        """The number of drafted tokens; None if the length of a draft is not known."""
         if any(drafted is None for drafted, _ in self.steps):
             return None
         return sum(drafted * count for (drafted, _), count in self.steps.items())
 
     def positions(self) -> list[dict]:
-        """One entry a position, as in an ``acceptance`` line. Without ``reached`` where a draft's length is not known."""
-        known = self.drafted is not None
+        """One entry per position, as in an ``acceptance`` line; without ``reached`` if the length of a draft is not
+        known."""
+        has_lengths = self.drafted is not None
         reached, accepted = (
             Counter(),
             Counter(),
-        )  # by the last position that a step reaches, or keeps
+        )  # numbers of steps by the last position reached, and by the last position kept
         for (drafted, kept), count in self.steps.items():
             accepted[kept] += count
-            if known:
+            if has_lengths:
                 reached[min(drafted, kept + 1)] += count
-        last = max((drafted if known else kept for drafted, kept in self.steps), default=0)
-        found, still = [], [self.total, self.total]
+        last = max((drafted if has_lengths else kept for drafted, kept in self.steps), default=0)
+        entries, still = [], [self.total, self.total]
         for place in range(1, last + 1):
             still = [still[0] - reached[place - 1], still[1] - accepted[place - 1]]
-            entry = {"position": place} | ({"reached": still[0]} if known else {})
-            found.append(entry | {"accepted": still[1]})
-        return found
+            entry = {"position": place} | ({"reached": still[0]} if has_lengths else {})
+            entries.append(entry | {"accepted": still[1]})
+        return entries
 
 
 def whole(value: object, most: int = MOST_COUNT) -> int:
-    """A count. Raises ValueError, whose message ends a sentence, for anything else; a float may be one, as in Prometheus's text."""
+    """The value as an int; a whole float, as in Prometheus's text, counts. Raises ValueError, whose message ends a
+    sentence, for anything but a number from 0 to ``most``."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
         raise ValueError(f"{str(value)[:40]!r} is no count")
     if value != int(value):

@@ -1,6 +1,7 @@
 """Arguments of ``generate`` in transformers (as of 5.23), as lines of Python.
 
-The number of tokens is read from the draft's own generation config there; given to ``generate``, it does nothing.
+transformers reads the number of drafted tokens from the draft's generation config; as an argument of ``generate`` it is
+ignored.
 """
 
 from __future__ import annotations

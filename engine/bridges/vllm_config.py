@@ -8,8 +8,8 @@ from engine.bridges.export_words import (
     NAME_HERE,
     NO_RATES,
     PLACE,
-    STOPS,
     WHICH_EAGLE,
+    in_full,
     no_drafter,
     no_tree,
     texts,
@@ -19,6 +19,9 @@ from engine.bridges.recommended import TREES, Recommended
 
 def vllm_config(setting: Recommended) -> tuple[str, str, list[str]]:
     notes = ["Start the server with it: `vllm serve TARGET --speculative-config '…'` (vLLM 0.32)."]
+    if setting.drafter == "chain":
+        notes.append(in_full("vLLM", setting))
+        setting = setting.in_full
     config = _drafting(setting, notes)
     if config is None:
         return "", "", notes[1:]
@@ -52,19 +55,18 @@ def _drafting(setting: Recommended, notes: list[str]) -> dict | None:
     options = setting.options
     if setting.drafter in ("chain", "pard"):
         how = "probabilistic" if setting.temperature else "greedy"
-        found = {
+        config = {
             "method": "draft_model",
             "model": "DRAFT_MODEL",
             **size,
             "draft_sample_method": how,
         }
         if setting.drafter == "pard":
-            known, found = setting.checkpoint, {**found, "parallel_drafting": True}
+            checkpoint, config = setting.checkpoint, {**config, "parallel_drafting": True}
         else:
-            known = setting.checkpoint or setting.draft
-            notes.append(STOPS)
-        notes.append(NAME_HERE.format(known) if known else PLACE.format("DRAFT_MODEL"))
-        return {**found, "model": known} if known else found
+            checkpoint = setting.checkpoint or setting.draft
+        notes.append(NAME_HERE.format(checkpoint) if checkpoint else PLACE.format("DRAFT_MODEL"))
+        return {**config, "model": checkpoint} if checkpoint else config
     if setting.drafter in TREES and setting.width > 1:
         notes.append(no_tree("vLLM", setting))
         return None

@@ -1,1 +1,1 @@
-"""Conversations, and constraints on what is written: JSON schemas and grammars."""
+"""Conversations, prompts, and constraints on texts: JSON schemas, grammars, Python names."""

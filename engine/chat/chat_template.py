@@ -1,6 +1,6 @@
 """Renders conversations with a chat template.
 
-A template comes with a model and is a program, so a process with bounds renders it (``engine.bounded.bounded_process``).
+A template comes with a model and is a program, so a bounded process renders it (``engine.bounded.bounded_process``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ PROGRAM = Path(__file__).with_name("template_process.py")
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds on one rendering: seconds of computing, megabytes of address space, characters of the text."""
+    """Limits for one rendering: seconds of computing, megabytes of address space, characters of the text."""
 
     seconds: float = 3.0
     megabytes: int = 1024
@@ -37,9 +37,9 @@ class Renderer:
         special_tokens: Mapping[str, object],
         asks: bool,
     ) -> str:
-        """The rendered text. asks: the text ends where the answer begins.
+        """The rendered text. asks: whether the text ends where the assistant's answer begins.
 
-        Raises UserError; its message is a clause on the template's fault, with which the caller's sentence ends.
+        Raises UserError; its message is a clause on the template's fault that ends the caller's sentence.
         """
         answer = self._process.answer(
             {
@@ -54,7 +54,7 @@ class Renderer:
         return answer["text"]
 
     def close(self) -> None:
-        """End the process, if there is one."""
+        """End the process if there is one."""
         self._process.close()
 
 

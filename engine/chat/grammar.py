@@ -1,8 +1,8 @@
-"""Grammars, kept in processes of their own, so that no grammar can fill, block or bring down this one.
+"""Grammars, each in a process of its own, so that no grammar can fill, block or crash this process.
 
-``engine.chat.grammar_process`` says why. One process is started for a tokenizer, when it is first needed; each text that
-follows a grammar has a fork of it. There are never many forks: those of texts that wait longest for their next step are
-given up, and made again from the text so far.
+``engine.chat.grammar_process`` explains why. One process is started for a tokenizer, when it is first needed. Each text
+that follows a grammar has a fork of it. The number of forks is bounded: the forks of texts that have waited longest for
+their next step are ended, and made again from the text so far.
 """
 
 from __future__ import annotations
@@ -31,15 +31,18 @@ from engine.chat.wanted import CLIENT, LOOK, check_wanted
 PROGRAM = Path(__file__).with_name("grammar_process.py")
 LAYOUT = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 """The layout of a document: one line, as ``json.dumps`` writes it."""
-MOST_REFUSALS = 256  # grammars whose refusal is remembered
-MOST_WAITING = 4  # processes that wait for another text with their grammar
+MOST_REFUSALS = 256  # the most grammars whose refusal is remembered
+MOST_WAITING = 4  # the most idle processes that wait for another text with their grammar
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds on grammars: seconds of computing to make one; seconds for one answer about the next token; seconds for
-    all answers about one text but the first, and for each of its tokens besides; megabytes for each; the number of their processes;
-    how many texts begin at once, each of which may make a grammar."""
+    """Limits for grammars. Times are seconds of computing.
+
+    making: to make a grammar. masking: for one answer about the next token. megabytes: for each process.
+    text, token: for all answers about one text except the first, ``text`` in all and ``token`` more for each token.
+    processes: the most processes. beginning: the most texts that begin at once, each of which may make a grammar.
+    """
 
     making: float = 3.0
     masking: float = 1.0
@@ -51,37 +54,38 @@ class Bounds:
 
 
 class Refused(Exception):
-    """There is no such grammar, or it cannot go on here. The message is the grammar engine's reason."""
+    """There is no such grammar, or the text cannot go on here. The message is the grammar engine's reason."""
 
     def anew(self) -> Refused:
-        """A new exception with the same message and no traceback, so that nothing holds the frames of this exception."""
+        """A new exception with the same message and no traceback, so that it holds no frames."""
         return type(self)(*self.args)
 
 
 class TooMuch(Refused):
-    """The grammar goes beyond its bounds."""
+    """The grammar exceeds its limits."""
 
 
 class Next(NamedTuple):
-    """forced: tokens that must come. mask: bytes, a bit for each token that may come after these; None if every token
-    may; empty if it was not asked. Where one token was asked about, a byte: whether it may come."""
+    """The tokens that may come next in a text.
+    forced: tokens that must come. mask: one bit per token for the token after the forced ones; None if every token may
+    come; empty if it was not requested. If a single token was tested, mask is one byte: whether that token may come."""
 
     forced: list[int]
     mask: bytes | None
 
 
 class GrammarTokenizer:
-    """A tokenizer and its process."""
+    """A tokenizer and the process that holds it."""
 
     numbers = itertools.count()
 
     def __init__(
         self, tokenizer: str, width: int, vocabulary: int, end: int, bounds: Bounds = Bounds()
     ) -> None:
-        """tokenizer: the JSON of the tokenizers library. width: at least the number of its tokens. vocabulary:
-        width of the target's logits. end: the token that ends a text, below both."""
-        told = {"tokenizer": tokenizer, "width": width, "vocabulary": vocabulary, "end": end}
-        self._told = json.dumps(told).encode()
+        """tokenizer: the JSON of the tokenizers library. width: at least the number of its tokens. vocabulary: width of
+        the target's logits. end: the token that ends a text; it is less than ``width`` and ``vocabulary``."""
+        message = {"tokenizer": tokenizer, "width": width, "vocabulary": vocabulary, "end": end}
+        self._told = json.dumps(message).encode()
         self.bounds, self.number = bounds, next(self.numbers)
         self._refusal: Refused | None = None
         self._stop: Callable[[], object] = lambda: None
@@ -89,8 +93,8 @@ class GrammarTokenizer:
         _tokenizers.add(self)
 
     def fork(self) -> Connection:
-        """A pipe to a new fork. Raises Refused for a tokenizer that cannot be used; it is tried once, but again where its
-        process ended without a reason, as for want of memory at that moment."""
+        """A pipe to a new fork. Raises Refused for a tokenizer that cannot be used. A refused tokenizer is not tried
+        again, unless its process ended without a reason, for lack of memory at that moment for instance."""
         with self._lock:
             if self._refusal is not None:
                 raise self._refusal.anew()
@@ -124,7 +128,7 @@ class GrammarTokenizer:
                 # -P: the program's folder holds modules named like Python's own
                 [sys.executable, "-P", str(PROGRAM), str(theirs.fileno()), *map(str, limits)],
                 pass_fds=[theirs.fileno()],
-                # one heap: another one, for a thread, would take much of the memory that a grammar may have
+                # a single heap: a thread's own heap would take much of the memory that a grammar may have
                 env=os.environ | {"MALLOC_ARENA_MAX": "1"},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -145,12 +149,12 @@ class GrammarTokenizer:
         return ours
 
     def _forget(self) -> None:
-        """Begin without a process; a forked process leaves its parent's alone."""
+        """Reset to having no process. In a forked process this leaves the parent's process alone."""
         self._lock, self._door = threading.Lock(), None
 
 
 def _end(number: int, process: subprocess.Popen, door: socket.socket) -> None:
-    """Called wherever Python frees a tokenizer, too, so nothing here waits for a lock."""
+    """End a tokenizer's process. Python may call this wherever it frees a tokenizer, so it waits for no lock."""
     _pool.gone.append(number)
     door.close()
     process.kill()
@@ -161,7 +165,8 @@ class GrammarText:
     """One text that follows the grammar of a JSON schema."""
 
     def __init__(self, tokenizer: GrammarTokenizer, schema: str, escapes: str | None) -> None:
-        """schema: valid JSON. escapes: the letters that may follow a backslash in a string; all of JSON's if None."""
+        """schema: valid JSON. escapes: the letters that may follow a backslash in a string; None allows all of
+        JSON's."""
         layout = LAYOUT if escapes is None else LAYOUT | {"json_allowed_escapes": escapes}
         self._making = {"schema": schema, "layout": layout}
         self.tokenizer, self.pipe = tokenizer, None
@@ -170,25 +175,25 @@ class GrammarText:
         self.lock = threading.Lock()
         self._begun = False
         self._written: list[int] = []
-        self._told = 0  # tokens of ``_written`` that its process knows
+        self._told = 0  # the number of tokens of ``_written`` that its process has received
         self._spent = 0.0
 
     def commit(self, tokens: Sequence[int]) -> None:
         self._written += tokens
 
     def after(self, tokens: Sequence[int], most: int = 0, test: int | None = None) -> Next:
-        """The tokens that may follow the committed tokens and ``tokens``: up to ``most`` forced tokens, then any token of the
-        mask. test: if given, only this token is tested.
+        """What may follow the committed tokens and ``tokens``: up to ``most`` forced tokens, then the mask of the next
+        token. test: if not None, only this token is tested.
 
         Raises Refused.
         """
         wish = {"after": list(tokens), "most": most, "test": test}
         first, self._begun = not self._begun, True
         ready = _pool.ready(self) if first else None
-        # A text that goes on waits for none that begins, nor does one whose grammar is made already.
+        # Only a text that begins and has no grammar yet waits for its turn.
         with _pool.turn() if first and not ready else nullcontext(), _pool.slots, self.lock:
-            made = self.pipe is None
-            if made:
+            opened = self.pipe is None
+            if opened:
                 self.pipe, self._told = _pool.open(self, ready), 0
                 wish |= self._making | {"begins": first}
             else:
@@ -198,7 +203,7 @@ class GrammarText:
             try:
                 answer = self._answer(wish, first)
             except Refused as refusal:
-                if made and not self._written and not tokens:
+                if opened and not self._written and not tokens:
                     _pool.refuse(self.key, refusal)
                 raise
         if answer.startswith(ANY):
@@ -227,12 +232,13 @@ class GrammarText:
         return answer[8:]
 
     def close(self) -> None:
-        """The text has ended. May be called wherever Python frees objects: it waits for no lock."""
+        """End the text. Python may call this wherever it frees objects, so it waits for no lock."""
         _pool.ended.append(self)
 
 
 class Pool:
-    """The forks of all tokenizers: those of texts, the text first that waits longest, and those that wait for texts."""
+    """The forks of all tokenizers: forks that serve texts, in order of last use, and idle forks that wait for a text
+    with their grammar."""
 
     def __init__(self, processes: int) -> None:
         self._most = processes
@@ -244,7 +250,8 @@ class Pool:
         self.forget()
 
     def ready(self, text: GrammarText) -> Connection | None:
-        """The process that waits with the text's grammar, if there is one. Raises Refused if the grammar was refused before."""
+        """An idle process that already has the text's grammar, or None. Raises Refused if the grammar was refused
+        before."""
         with self._lock:
             self._tidy()
             if text.key in self._refusals:
@@ -252,7 +259,8 @@ class Pool:
             return self._waiting.pop(text.key, None)
 
     def open(self, text: GrammarText, ready: Connection | None) -> Connection:
-        """A process for a text that has none: this one, if given. Raises Refused if its grammar was refused before."""
+        """A process for a text that has none; ``ready`` is used if it is not None. Raises Refused if the grammar was
+        refused before."""
         pipe = ready or self.ready(text) or text.tokenizer.fork()
         with self._lock:
             self._texts[text] = None
@@ -261,7 +269,8 @@ class Pool:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """The context of a text that begins: first come, first served, one text of a client at a time. Raises Unwanted."""
+        """A context for beginning a text: first come, first served, and one text of a client at a time. Raises
+        Unwanted."""
         mine = (CLIENT.get(), object())
         with self._moved:
             self._line.append(mine)
@@ -275,18 +284,19 @@ class Pool:
                 self._moved.notify_all()
 
     def _due(self, mine: tuple[str, object]) -> bool:
-        """Whether it is one of the first of the line, now or in a little while."""
+        """Whether ``mine`` is among the first in line; waits a short time for that."""
         with self._moved:
             return self._moved.wait_for(lambda: mine in self._first(), LOOK)
 
     def _first(self) -> list[tuple[str, object]]:
         first = {}
-        for one in self._line:
-            first.setdefault(one[0] or one, one)
+        for entry in self._line:
+            first.setdefault(entry[0] or entry, entry)
         return list(first.values())[: Bounds.beginning]
 
     def _tidy(self) -> None:
-        """Let the processes of ended texts wait for others with the same grammar, and end those of gone tokenizers."""
+        """Keep the processes of ended texts idle for other texts with the same grammar, and end idle processes of freed
+        tokenizers."""
         while self.ended:
             text = self.ended.popleft()
             pipe, text.pipe = text.pipe, None
@@ -332,19 +342,19 @@ class Pool:
             self._texts.move_to_end(text)
 
     def refuse(self, key: tuple, refusal: Refused) -> None:
-        """Remember that there is no such grammar."""
+        """Remember that this grammar was refused."""
         with self._lock:
             self._refusals[key] = refusal.anew()
             if len(self._refusals) > MOST_REFUSALS:
                 self._refusals.popitem(last=False)
 
     def forget(self) -> None:
-        """Begin without processes; a forked process leaves its parent's alone."""
+        """Reset to having no processes. In a forked process this leaves the parent's processes alone."""
         self._lock = threading.Lock()
         self.slots = threading.BoundedSemaphore(self._most)
         self._moved = threading.Condition()
         self._line: list[object] = []
-        """Texts that begin, in the order in which they came. The first have their turn."""
+        """Texts that are beginning, in order of arrival. The first of them have their turn."""
         for text in list(self._texts):
             text.lock = threading.Lock()
             self._close(text)
@@ -358,8 +368,8 @@ _pool = Pool(Bounds.processes)
 
 def _forked() -> None:
     _pool.forget()
-    for one in _tokenizers:
-        one._forget()
+    for tokenizer in _tokenizers:
+        tokenizer._forget()
 
 
 os.register_at_fork(after_in_child=_forked)

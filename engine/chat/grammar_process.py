@@ -1,12 +1,12 @@
-"""The process that keeps grammars over one tokenizer (``engine.chat.grammar`` starts it by its path).
+"""The process that holds grammars over one tokenizer (``engine.chat.grammar`` starts it by its path).
 
-A schema comes from a stranger, and the cost of its grammar cannot be told beforehand: the regular expressions in it
-are worked out when the grammar is made and again while texts follow it. So the grammar of every text lives in a process
-of its own: a fork of this one, which shares the tokenizer, with bounds on time and memory. The system ends a fork that
-goes beyond them.
+A schema comes from a stranger, and the cost of its grammar cannot be known beforehand: its regular expressions are
+expanded when the grammar is made and again while texts follow it. So the grammar of every text has a process
+of its own: a fork of this one, which shares the tokenizer, with limits on time and memory. The system ends a fork that
+exceeds them.
 
-Arguments: a socket; the most seconds of computing for one answer that makes a grammar, and for any other; megabytes
-of memory beyond those of the tokenizer.
+Arguments: a socket; the most seconds of computing for an answer that makes a grammar, and for any other answer;
+megabytes of memory besides those of the tokenizer.
 """
 
 import fcntl
@@ -25,8 +25,8 @@ from functools import partial
 from multiprocessing.connection import Connection
 
 MASK, ANY, REASON = b"m", b"a", b"r"
-"""How an answer begins. A mask: the number of forced tokens, these tokens, and a bit a token of the vocabulary, which
-says whether the token may come next (no bits: it was not asked). Any: every token may. A reason: a text."""
+"""The first byte of an answer. After MASK come the number of forced tokens, these tokens, and one bit per token of the
+vocabulary: whether it may come next (no bits if not requested). ANY: every token may come. After REASON: a text."""
 TOKENIZER_SECONDS, TOKENIZER_MEGABYTES = 30, 2048
 NICE = 10  # the lower priority of a text that begins
 
@@ -41,9 +41,11 @@ def main(descriptor: int, making: float, masking: float, megabytes: int) -> None
     door = socket.socket(fileno=descriptor)
     pipe = Connection(os.dup(descriptor))
     signal.setitimer(signal.ITIMER_PROF, TOKENIZER_SECONDS)
-    told = json.loads(pipe.recv_bytes())
+    settings = json.loads(pipe.recv_bytes())
     try:
-        tokenizer = llguidance.LLTokenizer(told["tokenizer"], told["width"], told["end"])
+        tokenizer = llguidance.LLTokenizer(
+            settings["tokenizer"], settings["width"], settings["end"]
+        )
     except Exception as error:  # noqa: BLE001 - of the tokenizer's form
         pipe.send_bytes(REASON + str(error).encode())
         return
@@ -51,20 +53,20 @@ def main(descriptor: int, making: float, masking: float, megabytes: int) -> None
     signal.setitimer(signal.ITIMER_PROF, 0)
     while True:
         message, descriptors, _, _ = socket.recv_fds(door, 1, 1)
-        if not message:  # the asking process has gone
+        if not message:  # the requesting process has ended
             return
         if os.fork() == 0:
             door.close()
             pipe.close()
             bound(megabytes)
-            answer_all(Connection(descriptors[0]), tokenizer, told, (making, masking))
+            answer_all(Connection(descriptors[0]), tokenizer, settings, (making, masking))
             os._exit(0)
         os.close(descriptors[0])
 
 
 def bound(megabytes: int) -> None:
-    """Let this process grow by so many megabytes at most."""
-    if not os.path.exists("/proc/self/statm"):  # the system tells a process nothing of its size
+    """Limit the growth of this process's memory to ``megabytes``."""
+    if not os.path.exists("/proc/self/statm"):  # the system does not report a process's size
         return
     with open("/proc/self/statm", encoding="ascii") as file:
         pages = int(file.read().split()[0])
@@ -73,7 +75,8 @@ def bound(megabytes: int) -> None:
 
 
 def answer_all(pipe: Connection, tokenizer, told: dict, seconds: tuple[float, float]) -> None:
-    """Answer one wish after another, each within its seconds. An answer begins with the seconds that it took."""
+    """Answer requests one after another, each within its seconds. An answer begins with the seconds of computing that
+    it took."""
     text = None
 
     def done(wish: dict) -> bytes:
@@ -106,7 +109,8 @@ def answer_all(pipe: Connection, tokenizer, told: dict, seconds: tuple[float, fl
 
 @contextmanager
 def ended_by(pipe: Connection) -> Iterator[None]:
-    """Within this context, the system ends this process where the other side hangs up, whatever is being computed."""
+    """Within this context, the system ends this process if the other side hangs up, even in the middle of a
+    computation."""
     flags = fcntl.fcntl(pipe, fcntl.F_GETFL)
     fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(pipe, fcntl.F_SETFL, flags | os.O_ASYNC)
@@ -117,8 +121,8 @@ def ended_by(pipe: Connection) -> Iterator[None]:
 
 
 def behind_others(work: Callable[[], bytes]) -> bytes:
-    """Do the work while the system has nothing better to do: a text that begins must not slow down those that go on. The
-    priority is a thread's, and can never be raised again, so the work has a thread of its own."""
+    """The result of ``work``, done at low priority: a text that begins must not slow down texts that are under way. A
+    lowered priority belongs to a thread and cannot be raised again, so the work has a thread of its own."""
     with ThreadPoolExecutor(1, initializer=lambda: os.nice(NICE)) as pool:
         return pool.submit(work).result()
 
@@ -128,7 +132,7 @@ class Failed(Exception):
 
 
 class GrammarText:
-    """One text and the state of its grammar."""
+    """One text with the state of its grammar, inside the process."""
 
     def __init__(self, tokenizer, wish: dict, end: int, vocabulary: int) -> None:
         from llguidance import LLMatcher
@@ -142,7 +146,8 @@ class GrammarText:
 
     @classmethod
     def of(cls, old, tokenizer, wish, end, vocabulary) -> "GrammarText":
-        """A new text. old: the last text of this process, or None; its grammar is made again only if it must be."""
+        """A new text. old: the last text of this process, or None; its grammar is used again if the schema is the
+        same."""
         if old is not None and old._wish["schema"] == wish["schema"] and old._matcher.reset():
             old._committed, old._ended = [], False
             return old
@@ -159,8 +164,8 @@ class GrammarText:
     def answer(
         self, committed: Sequence[int], after: Sequence[int], most: int, test: int | None = None
     ) -> bytes:
-        """Commit tokens; then up to ``most`` tokens that must follow ``after``, and the mask after these. test: instead,
-        whether this token may follow ``after``."""
+        """Commit tokens. Then return up to ``most`` tokens that must follow ``after``, and the mask for the next token;
+        or, if ``test`` is not None, whether the token ``test`` may follow ``after``."""
         self._commit(committed)
         if self._ended or self._end in after:
             return ANY
@@ -176,7 +181,8 @@ class GrammarText:
         return MASK + struct.pack(f"<{len(forced) + 1}I", len(forced), *forced) + bits
 
     def _go_back(self) -> None:
-        """To the committed text. A grammar that failed is made again: the path there may never be kept."""
+        """Return to the committed text. A grammar that failed is made again, because the tokens that made it fail may
+        never be kept."""
         if not self._matcher.is_error():
             self._matcher.rollback(self._ahead)
             self._ahead = 0
@@ -188,7 +194,7 @@ class GrammarText:
         self._follow(tokens)
 
     def _follow(self, tokens: Sequence[int]) -> None:
-        """Go on with committed tokens."""
+        """Move past committed tokens. Raises Failed if the grammar does not allow them."""
         self._ended = self._end in tokens
         kept = tokens[: tokens.index(self._end)] if self._ended else tokens
         if self._consume(kept) < len(kept):
@@ -196,11 +202,11 @@ class GrammarText:
         self._ahead = 0
 
     def _consume(self, tokens: Sequence[int]) -> int:
-        """Returns how many of the tokens the grammar allows."""
-        taken = self._matcher.try_consume_tokens(list(tokens))
+        """Move past the tokens up to the first that the grammar does not allow. Returns their number."""
+        count = self._matcher.try_consume_tokens(list(tokens))
         self._check()
-        self._ahead += taken
-        return taken
+        self._ahead += count
+        return count
 
     def _may(self, token: int) -> bool:
         if token == self._end:
@@ -225,7 +231,7 @@ class GrammarText:
             forced.append(token)
 
     def _mask(self) -> int:
-        """Bit i: whether token i may come next. At least one may."""
+        """An int whose bit i says whether token i may come next. Raises Failed if none may."""
         mask = int.from_bytes(self._matcher.compute_bitmask(), "little") & self._bits
         self._check()
         if not mask:

@@ -1,7 +1,7 @@
 """A JSON schema as a constraint: every text is a document of the schema.
 
-The grammar engine is llguidance. Wherever the schema leaves only one token (braces, keys, colons),
-that token is forced, and a forced token costs no draft.
+The grammar engine is llguidance. Wherever the schema leaves only one token (braces, keys, colons), that token is
+forced, and a forced token costs no draft.
 """
 
 import weakref
@@ -27,26 +27,28 @@ TOO_MUCH = (
 
 
 class JsonSchema(Constraint):
-    """The state of one text. A document is written on one line, as ``json.dumps`` writes it, and the text ends after
+    """The state of one text. The document is written on one line, as ``json.dumps`` writes it, and the text ends after
     it."""
 
     def __init__(self, schema: str, tokenizer, vocabulary: int, ends: Collection[int]) -> None:
-        """tokenizer: a fast tokenizer of transformers. vocabulary: width of the target's logits. ends:
-        the tokens that end a text of the target. One of them ends a document, so that it is forced: the tokenizer's
-        own if it is among them.
+        """Check the schema and make its grammar. tokenizer: a fast transformers tokenizer. vocabulary: width of the
+        target's logits. ends: the tokens that end a text of the target. One of them is forced after the document: the
+        tokenizer's own end token if it is among them.
 
-        Raises UserError for a text that is not a JSON schema, for a schema with something that cannot be kept, for one
-        that no token of the vocabulary can begin, for a tokenizer that grammars cannot use, and if no token ends a
-        text.
+        Raises UserError for a text that is not a JSON schema, for a schema with a keyword that cannot be kept, for a
+        schema that no token of the vocabulary can begin, for a tokenizer that grammars cannot use, and if no token ends
+        a text.
         """
-        wanted = checked(schema)
+        content = checked(schema)
         self._vocabulary = vocabulary
         self._text = GrammarText(
-            _grammar_tokenizer(tokenizer, vocabulary, frozenset(ends)), wanted.text, wanted.escapes
+            _grammar_tokenizer(tokenizer, vocabulary, frozenset(ends)),
+            content.text,
+            content.escapes,
         )
         weakref.finalize(self, self._text.close).atexit = False
         self.committed = 0
-        self.key = ("json_schema", wanted.text, wanted.escapes)
+        self.key = ("json_schema", content.text, content.escapes)
         self._masks: dict[tuple[int, ...], Tensor | None] = {}
         self._dead = DeadEnds()
         try:
@@ -55,15 +57,15 @@ class JsonSchema(Constraint):
             raise _refusal(refusal) from None
 
     def allowed(self, continuation: Sequence[int]) -> Tensor | None:
-        """See ``Constraint``. After the end of the text, and after tokens that the schema does not
-        allow, every token may follow, because nothing there is ever kept."""
+        """See ``Constraint``. After the end of the text, and after tokens that the schema does not allow, every token
+        may follow, because nothing there is ever kept."""
         path = tuple(continuation)
         if path not in self._masks:
             self._look(path, 0)
         return self._masks.get(path)
 
     def allows(self, continuation: Sequence[int], token: int) -> bool:
-        """Asked of the grammar without a mask, unless the mask is known."""
+        """Whether this token may follow. The grammar tests it alone, unless the mask has been computed already."""
         path = tuple(continuation)
         if path in self._masks:
             return super().allows(path, token)
@@ -79,7 +81,7 @@ class JsonSchema(Constraint):
         return self._look(tuple(continuation), most)
 
     def _look(self, path: tuple[int, ...], most: int) -> list[int]:
-        """Ask for the masks after a path and after the forced tokens behind it, and return these tokens."""
+        """Fetch the masks after a path and after the forced tokens that follow it. Returns these tokens."""
         try:
             forced, mask = answer = self._after(path, most)
         except Refused as refusal:
@@ -111,7 +113,7 @@ class JsonSchema(Constraint):
         return mask
 
     def _mask(self, after: Next) -> Tensor | None:
-        """bool [V]"""
+        """The mask in the grammar's answer as bool [V]; None if every token may come."""
         if after.mask is None:
             return None
         bits = np.frombuffer(after.mask, dtype=np.uint8)
@@ -137,18 +139,18 @@ def _grammar_tokenizer(tokenizer, vocabulary: int, ends: frozenset[int]) -> Gram
 
 
 def _at_a_place(refusal: Refused) -> str:
-    """A sentence for a text that cannot go on."""
+    """A sentence on why a text cannot go on."""
     if "NoExtension" in str(refusal):
         return "The JSON schema came to a dead end: no token of this vocabulary may come next."
     return f"The grammar of the JSON schema gave up here: {one_line(_reason(refusal), 300)}."
 
 
 def _refusal(refusal: Refused) -> UserError:
-    """For a grammar that cannot be made."""
-    told = str(refusal)
-    if "NoExtension" in told:
+    """The error for a grammar that cannot be made."""
+    message = str(refusal)
+    if "NoExtension" in message:
         return UserError("No token of this vocabulary can begin a document of this JSON schema.")
-    if "decoder" in told:
+    if "decoder" in message:
         return UserError(
             "A JSON schema cannot be used with this target: the bytes of its tokens cannot be told, because the "
             "decoder of its tokenizer is neither byte-level nor SentencePiece (it may be WordPiece, or missing)."
@@ -157,8 +159,8 @@ def _refusal(refusal: Refused) -> UserError:
 
 
 def _reason(refusal: Refused) -> str:
-    """The grammar engine's reason, as the end of a sentence. Where a pattern is wrong, the second line tells the
-    pattern, and the last one the error."""
+    """The grammar engine's reason, as the end of a sentence. If a pattern is wrong, the second line of the refusal
+    holds the pattern, and the last line the error."""
     lines = [line.strip() for line in str(refusal).split("<state>")[0].splitlines() if line.strip()]
     wrong = next((line for line in lines if line.startswith("error: ")), None)
     if wrong is None or len(lines) < 2:

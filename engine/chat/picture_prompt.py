@@ -14,11 +14,12 @@ from engine.scenes.scene_talk import DESCRIBE
 
 
 def shown(model: LanguageModel, prompt: str) -> tuple[LanguageModel, str, dict | None]:
-    """The model, shown the prompt's picture or film, the prompt's words, and what a trace tells of the picture: its pixels; of a
-    film those of its patches, each told once, and which of them stands where, frame by frame.
+    """Returns the model after it has been shown the prompt's picture or film, the words of the prompt, and a trace's
+    entry on the picture. The entry holds the pixels; for a film, the pixels of its distinct patches, and the index of
+    each patch of each frame.
 
-    Of a model that sees no pictures: itself, the prompt, None. Raises UserError, one sentence, for a picture that is none,
-    for several, and for a picture or a question alone.
+    A model that sees no pictures is returned with the whole prompt and None. Raises UserError, one sentence, for an
+    invalid picture, for several pictures, and for a picture or a question alone.
     """
     if not isinstance(model, CaptionsModel):
         return model, prompt, None
@@ -30,14 +31,14 @@ def shown(model: LanguageModel, prompt: str) -> tuple[LanguageModel, str, dict |
     if not words:
         raise UserError(f"Ask something about the picture: “{DESCRIBE}” for instance.")
     picture = pixels(address, model.side, model.frames)
-    told = {"side": model.side, "patch": model.patch}
+    entry = {"side": model.side, "patch": model.patch}
     if len(picture) == model.side:
-        return model.seeing(picture), words, told | {"pixels": _flat(picture)}
+        return model.seeing(picture), words, entry | {"pixels": _flat(picture)}
     cut = picture.reshape(-1, model.patch, model.side // model.patch, model.patch, 3)
     patches = cut.swapaxes(1, 2).reshape(-1, model.patch**2 * 3)
-    known, order = np.unique(patches, axis=0, return_inverse=True)
+    distinct, order = np.unique(patches, axis=0, return_inverse=True)
     film = {"frames": len(picture) // model.side, "order": order.tolist()}
-    return model.seeing(picture), words, told | {"pixels": _flat(known)} | film
+    return model.seeing(picture), words, entry | {"pixels": _flat(distinct)} | film
 
 
 def _flat(pixels: np.ndarray) -> str:

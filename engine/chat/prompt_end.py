@@ -1,13 +1,14 @@
 """Token healing: a prompt may end where the whole text has no border between two tokens.
 
-A tokenizer cuts a prompt at its end, and the model has never seen a text that goes on from there: "http:" ends with the token ":",
-but a text with "http://" holds the token "://". So the last tokens of the prompt are taken back, as far as a token could lie across
-their borders, and the text begins with what they spell.
+A tokenizer cuts a prompt at its end, and the model has never seen a text that goes on from there: "http:" ends with the
+token ":", but a text with "http://" holds the token "://". So the last tokens of the prompt are taken back, down to a
+border that no token could cross, and the text begins with the bytes that they spell.
 
-The law is the target's own, given that the text begins so: at the prompt's end, the byte law of Phan et al., Exact Byte-Level
-Probabilities from Tokenized Language Models (2025). A token that spells everything taken back may come, and so may one that spells
-its beginning, weighed by the chance that the rest follows. For that chance the target reads, once and in one tree, the ways to cut
-what was taken back, each as its tokenizer would.
+The law is the target's own, conditioned on the text beginning with these bytes: at the prompt's end, the byte law of
+Phan et al., Exact Byte-Level Probabilities from Tokenized Language Models (2025). A token that spells all bytes taken
+back may come. A token that spells only the first of them may come, too, weighted by the probability that the other
+bytes follow. For that probability the target reads, once and in one tree, the possible tokenizations of the bytes taken
+back.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ from engine.core.detokenizer import detokenizer
 from engine.core.tree import ROOT, DraftTree
 from engine.errors import UserError
 
-MOST_BYTES = 32  # that are taken back
-BEFORE = 64  # characters before them that a tokenizer is shown
-OVER = -1  # in the place of the path, once everything is spelled
+MOST_BYTES = 32  # the most bytes that are taken back
+BEFORE = 64  # characters before them that the tokenizer reads as well
+OVER = -1  # the path once all bytes are spelled
 
 Path = tuple[int, ...]
 
 
 class Spelled:
-    """The spelling of a vocabulary's tokens within a text."""
+    """The bytes that each token of a vocabulary spells inside a text."""
 
     def __init__(self, tokenizer, count: int) -> None:
         words = detokenizer(tokenizer)
@@ -45,15 +46,16 @@ class Spelled:
         self._tokens = [token for _, token in pairs]
 
     def of(self, token: int) -> bytes:
-        """b"" for special tokens."""
+        """The bytes of a token; b"" for special tokens."""
         return self._of[token] if token < len(self._of) else b""
 
     def beginning_with(self, part: bytes) -> list[int]:
-        """The tokens that spell at least this."""
+        """The tokens whose bytes begin with ``part``."""
         return self._tokens[self._range(part)]
 
     def cross(self, text: bytes, border: int) -> bool:
-        """Whether a token that agrees with the text, as far as both go, could lie across this place of it."""
+        """Whether a token could lie across the position ``border`` of the text: its bytes must agree with the text's
+        bytes, though it may reach beyond the text's end."""
         return any(
             len(token) > border - start and (rest.startswith(token) or token.startswith(rest))
             for start, rest in ((start, text[start:]) for start in range(border))
@@ -75,8 +77,8 @@ def spelled(tokenizer, count: int) -> Spelled:
 
 @dataclass(frozen=True)
 class TakenBack:
-    """The end of a prompt. text: what was taken back; "" where no token could lie across the prompt's end. paths: the ways to
-    write a beginning of it, each as a tokenizer cuts that beginning."""
+    """The end of a prompt. text: the characters taken back; "" if no token could lie across the prompt's end. paths:
+    the tokenizations of the beginnings of ``text``."""
 
     text: str
     paths: tuple[Path, ...]
@@ -100,14 +102,15 @@ def taken_back(target, prompt: ChatPrompt) -> tuple[ChatPrompt, TakenBack]:
 
 
 def _count(words: Spelled, prompt: ChatPrompt) -> int:
-    """How many of the last tokens are taken back: down to the nearest border that no token could cross. Characters stay whole."""
+    """The number of last tokens to take back: down to the nearest border that no token could cross. No character is
+    split."""
     tail, starts = b"", []
     for token in reversed(prompt.tokens[1:]):
         piece = words.of(token)
         if not piece or len(tail) + len(piece) > MOST_BYTES:
             break
         tail = piece + tail
-        starts.append(len(tail))  # from the end
+        starts.append(len(tail))  # each counted in bytes from the end
     if not tail or not words.cross(tail, len(tail)):
         return 0
     whole = [
@@ -128,25 +131,25 @@ def _is_text(part: bytes) -> bool:
 
 
 def _paths(target, words: Spelled, before: str, text: str) -> Iterator[Path]:
-    """before: the prompt's text down to what was taken back."""
+    """Yields the tokenization of each beginning of ``text`` as a path. before: the prompt's text before ``text``."""
     for size in range(1, len(text)):
-        left, path = text[:size].encode(), ()
+        rest, path = text[:size].encode(), ()
         tokens = split(
             target, before[-BEFORE:] + text[:size], "The prompt", add_special_tokens=False
         )
-        while left and tokens and (piece := words.of(tokens[-1])) and left.endswith(piece):
-            left, path = left.removesuffix(piece), (tokens.pop(), *path)
-        if not left:
+        while rest and tokens and (piece := words.of(tokens[-1])) and rest.endswith(piece):
+            rest, path = rest.removesuffix(piece), (tokens.pop(), *path)
+        if not rest:
             yield path
 
 
 class PromptEnd(Constraint):
-    """The state of one text. The text begins with the letters that were taken back from the prompt."""
+    """The state of one text, which must begin with the characters that were taken back from the prompt."""
 
     looks_ahead = True
 
     def __init__(self, target, end: TakenBack, temperature: float) -> None:
-        """temperature: of the sampling; at 0 the chances are those of temperature 1."""
+        """temperature: of the sampling. At 0, the probabilities are those of temperature 1."""
         self._words = spelled(target.tokenizer, min(target.vocab_size, len(target.tokenizer)))
         self._vocabulary, self._temperature = target.vocab_size, temperature or 1.0
         self._text, self._path = end.text.encode(), ()
@@ -156,7 +159,9 @@ class PromptEnd(Constraint):
         for path in self._below:
             if path:
                 self._below[path[:-1]].append(path[-1])
-        self._chances: dict[Path, float] = {}  # logs: that the rest of what was taken back follows
+        self._chances: dict[
+            Path, float
+        ] = {}  # log-probabilities that the bytes after the path follow
 
     def begin(self, read: Callable[[DraftTree], Tensor]) -> None:
         tree, place_of = DraftTree(), {(): ROOT}
@@ -170,7 +175,7 @@ class PromptEnd(Constraint):
             self._chances[path] = float(torch.tensor(ways).logsumexp(-1))
 
     def _whole(self, path: Path) -> list[int]:
-        """The tokens that spell the rest behind the path, and perhaps more."""
+        """The tokens that spell all bytes that are left after the path, and perhaps more."""
         return self._words.beginning_with(self._text[len(b"".join(map(self._words.of, path))) :])
 
     def allowed(self, continuation: Sequence[int]) -> Tensor | None:
@@ -192,9 +197,10 @@ class PromptEnd(Constraint):
         return logits
 
     def _parts(self, path: Path) -> dict[int, float]:
-        """The tokens that spell a beginning of the rest, with the logs of the chances that what is then left follows."""
-        found = {token: self._chances[*path, token] for token in self._below.get(path, ())}
-        return {token: chance for token, chance in found.items() if chance > float("-inf")}
+        """Tokens that spell only the first of the bytes left after the path -> the log-probability that the other bytes
+        follow."""
+        chances = {token: self._chances[*path, token] for token in self._below.get(path, ())}
+        return {token: chance for token, chance in chances.items() if chance > float("-inf")}
 
     def commit(self, tokens: Sequence[int]) -> None:
         self.committed += len(tokens)

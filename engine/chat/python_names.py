@@ -1,8 +1,8 @@
 """A static analysis as a constraint: where a line of Python uses a name, only names that exist there may come.
 
-Agrawal et al., Monitor-Guided Decoding of Code LMs with Static Analysis of Repository Context (2023). The monitor is asked at
-trigger points only: at a name after an operator or after a word such as ``return``, outside of brackets. Elsewhere every token may come. Which
-names exist is told by the standard library's ``ast`` from the text so far.
+Agrawal et al., Monitor-Guided Decoding of Code LMs with Static Analysis of Repository Context (2023). The monitor acts
+at trigger points only: at a name after an operator or after a word such as ``return``, outside brackets. Elsewhere
+every token may come. The standard library's ``ast`` finds the names that exist in the text so far.
 """
 
 import ast
@@ -23,37 +23,38 @@ ALWAYS = frozenset(dir(builtins)) | {"None", "True", "False", "not", "await", "y
 USE = re.compile(
     r"(?:(?<![\w.])(?:return|if|elif|while|not|and|or|in|is|yield)[ ]+|[=+\-*/%<>][ ]*)([A-Za-z_]\w*)"
 )
-"""A name that is used: group 1."""
+"""A use of a name, which is group 1."""
 NO_USE = ("def ", "class ", "import ", "from ", "@", "lambda", '"', "'", "#")
-"""A line with one of these is left alone."""
+"""A line that holds one of these is not analysed."""
 LINE_END = re.compile(r"[\n\"'#]")
-"""Behind it nothing of a token is looked at."""
-MOST_LINES = 400  # of the text, from its end, are analysed
+"""The characters of a token after which its text is not analysed."""
+MOST_LINES = 400  # the last lines of the text that are analysed
 NONE = "Only names that exist may be used here, and none of them begins as the last name of the text does."
 
 
 class Names(NamedTuple):
-    """beginnings: of all names, the whole ones among them."""
+    """The names that may be used at a place. names: the whole names. beginnings: all their beginnings, including the
+    whole names."""
 
     names: frozenset[str]
     beginnings: frozenset[str]
 
 
 class PythonNames(Constraint):
-    """One instance holds the state of one text. The prompt and the text are Python; where they cannot be analysed, every
-    token may come."""
+    """The state of one text. The prompt and the text are Python; where they cannot be analysed, every token may
+    come."""
 
     key = "python_names"
 
     def __init__(self, prompt: str, tokenizer, vocabulary: int) -> None:
-        """tokenizer: of transformers. vocabulary: width of the target's logits."""
+        """tokenizer: a transformers tokenizer. vocabulary: width of the target's logits."""
         self._text, self._tokens = prompt, _texts(tokenizer, min(vocabulary, len(tokenizer)))
         self._vocabulary = vocabulary
         self._masks: dict[tuple[int, ...], Tensor | None] = {}
         self._dead = DeadEnds()
 
     def allowed(self, continuation: Sequence[int]) -> Tensor | None:
-        """See ``Constraint``. Raises UserError where the text ends within a name that does not exist."""
+        """See ``Constraint``. Raises UserError if the text ends within a name that does not exist."""
         path = tuple(continuation)
         if path not in self._masks:
             mask = self._mask(self._behind(path))
@@ -67,7 +68,7 @@ class PythonNames(Constraint):
         return tuple(continuation) in self._dead
 
     def allows(self, continuation: Sequence[int], token: int) -> bool:
-        """Whether the token may come; unless the whole mask is known already, only this token is tested."""
+        """Whether the token may come. Only this token is tested, unless the mask has been computed already."""
         path = tuple(continuation)
         if path in self._masks:
             return super().allows(path, token)
@@ -99,7 +100,7 @@ class PythonNames(Constraint):
 
 
 def names_at(text: str) -> Names | None:
-    """The names that exist where the text ends; None where nothing can be told."""
+    """The names that exist at the end of the text; None where the analysis says nothing."""
     lines = text.split("\n")[-MOST_LINES:]
     line = lines[-1]
     if any(word in line for word in NO_USE) or line.count("(") + line.count("[") + line.count(
@@ -111,7 +112,7 @@ def names_at(text: str) -> Names | None:
 
 @lru_cache(maxsize=64)
 def _known(before: str, indent: int) -> Names | None:
-    """The names bound in whole lines, as seen from a line of this indent."""
+    """The names bound in the whole lines ``before``, as visible from a line of this indent."""
     tree = parsed(f"{before}\n{' ' * indent}pass")
     if tree is None:
         return None
@@ -144,7 +145,7 @@ def _line(text: str) -> str:
 
 
 def _fits(line: str, token: str, known: Names) -> bool:
-    """Whether every name that the token begins, goes on with or ends may stand there."""
+    """Whether every name that the token begins, continues or ends is allowed at its place."""
     first, ended, _ = LINE_END.sub("\n", token).partition("\n")
     whole = line + first
     for use in USE.finditer(whole):
@@ -165,6 +166,6 @@ def _in_brackets(text: str) -> bool:
 
 @lru_cache(maxsize=2)
 def _texts(tokenizer, count: int) -> tuple[str, ...]:
-    """The text of every token within some text."""
+    """The text of every token as it looks inside a text."""
     face = detokenizer(tokenizer).face
     return tuple(face(token) for token in range(count))

@@ -1,9 +1,10 @@
-"""Checks a JSON schema before its grammar is made, so that every promise of the schema is kept, or named and refused.
+"""Checks a JSON schema before its grammar is made, so that every promise of the schema is either kept, or named and
+refused.
 
-The grammar engine refuses most of what it cannot do; here is the rest: JSON that is none, numbers that it would round,
-keys of its own, keywords that an older draft of JSON Schema lacks, patterns that mean one thing in JSON Schema and
-another there, formats that it takes too lightly, and ``oneOf``, which it takes only where no document can match two of
-the branches.
+The grammar engine refuses most features that it lacks. This module handles the others: invalid JSON, numbers that it
+would round, keys of its own, keywords that the schema's draft of JSON Schema lacks, patterns that have another meaning
+there, formats that it checks too loosely, and ``oneOf``, which it accepts only where no document can match two of the
+branches.
 """
 
 import json
@@ -15,10 +16,10 @@ from engine.chat.schema_disjoint import Disjoint, dict_of, list_of
 from engine.chat.schema_patterns import DATE, DATE_TIME, pattern, unusable, writes_controls
 from engine.errors import UserError
 
-MOST_CHARACTERS = 20_000  # of a schema
+MOST_CHARACTERS = 20_000  # the most characters of a schema
 DEEPEST = 64  # levels of nesting; the grammar engine reads about twice as many
 FARTHEST = 256  # levels from the top, down and along references: each takes two of Python's calls
-LARGEST = 2**64  # of an integer
+LARGEST = 2**64  # integers must be smaller
 ONE = ("items", "additionalItems", "additionalProperties")
 LISTS = ("items", "prefixItems", "allOf", "anyOf", "oneOf")
 MAPS = ("properties", "patternProperties")
@@ -35,21 +36,22 @@ IMPOSSIBLE = (
 )
 DRAFTS = ("draft-04", "draft-06", "draft-07", "2019-09", "2020-12")
 YOUNGEST = {"const": "draft-06", "prefixItems": "2020-12"}
-"""Keywords that the grammar engine overlooks, or reads, in drafts that have none of them: the first draft of each."""
+"""Keywords -> the first draft that has them. In older drafts the grammar engine would ignore them, or apply them."""
 BOUNDS = {"minimum": 1, "exclusiveMinimum": 1, "maximum": -1, "exclusiveMaximum": -1}
-"""Keyword -> the direction in which documents become fewer."""
+"""Keyword -> 1 if a larger value allows fewer documents, -1 if a smaller value does."""
 
 
 class Checked(NamedTuple):
-    """text: the schema as JSON for the grammar engine. escapes: letters that may follow a backslash in a string of a
-    document; all of JSON's if None."""
+    """A checked schema.
+    text: the schema as JSON for the grammar engine. escapes: letters that may follow a backslash in a string of a
+    document; None allows all of JSON's."""
 
     text: str
     escapes: str | None
 
 
 def checked(schema: str) -> Checked:
-    """Raises UserError, one sentence, for what cannot be kept."""
+    """The checked schema. Raises UserError, one sentence, for a schema that cannot be kept."""
     content = _read(schema)
     if not isinstance(content, dict):
         raise UserError("A JSON schema is an object in braces.")
@@ -57,8 +59,7 @@ def checked(schema: str) -> Checked:
         raise unusable("x-guidance is a key of one grammar engine, not of JSON Schema")
     check = _Check(content)
     check.visit(content, "", "2020-12")
-    # The engine compares names of properties as they are written: further properties could be named by escapes, and
-    # so have a name that is taken.
+    # The engine compares names of properties as they are written, so a name written with escapes could repeat another.
     escapes = 'nrbtf\\"' if check.open_names else None
     if check.open_names and check.controls:
         raise unusable(
@@ -138,11 +139,11 @@ def _depth(content: object) -> int:
 
 
 class _Check:
-    """Visits every schema that a document may be measured by, and rewrites what the grammar engine would take too
-    lightly.
+    """Visits every schema that may apply to a part of a document, and rewrites parts that the grammar engine would
+    check too loosely.
 
-    open_names: whether an object may have properties besides the ones named. controls: where a control character is
-    asked for, or None.
+    open_names: whether an object may have properties besides the named ones. controls: the place where a control
+    character is required, or None.
     """
 
     def __init__(self, root: dict) -> None:
@@ -156,7 +157,8 @@ class _Check:
         self._one_root = json.dumps(root).count('"$id"') == ("$id" in root)
 
     def visit(self, schema: object, place: str, draft: str) -> None:
-        """place: a JSON pointer."""
+        """Check a schema and all schemas below it. place: its JSON pointer. draft: the draft of JSON Schema that
+        applies."""
         if not isinstance(schema, dict) or id(schema) in self._seen:
             return
         self._seen.add(id(schema))
@@ -178,7 +180,7 @@ class _Check:
         self._level -= 1
 
     def resolve(self, reference: str) -> object:
-        """The schema that a reference within the document names; None if it cannot be told."""
+        """The schema that a reference within the document names; None if it cannot be found."""
         if not reference.startswith("#/") or not self._one_root:
             return self._root if reference == "#" and self._one_root else None
         subschema: object = self._root
@@ -270,23 +272,23 @@ class _Check:
         if named is not None:
             self.visit(named, reference[1:], draft)
             return
-        for keyword in ("$defs", "definitions"):  # one of these may have that name
+        for keyword in ("$defs", "definitions"):  # the reference may mean one of these
             for name, inner in dict_of(self._root, keyword).items():
                 self.visit(inner, f"/{keyword}/{name}", draft)
 
     def _one_of(self, schema: dict, place: str) -> None:
         branches = schema["oneOf"]
         if not isinstance(branches, list):
-            return  # the grammar engine says so
+            return  # the grammar engine reports it
         typed = {"type": schema["type"]} if "type" in schema else {}
         whole = [typed | branch if isinstance(branch, dict) else branch for branch in branches]
         for number, branch in enumerate(whole):
-            for other in range(number + 1, len(whole)):
-                if not self._disjoint(branch, whole[other]):
+            for second in range(number + 1, len(whole)):
+                if not self._disjoint(branch, whole[second]):
                     raise unusable(
                         f"{_at('oneOf', place)} is possible only where no document "
                         f"can match two of its branches, and this cannot be shown for branches {number + 1} and "
-                        f"{other + 1}; anyOf allows both."
+                        f"{second + 1}; anyOf allows both."
                     )
         del schema["oneOf"]
         if "anyOf" in schema:
@@ -297,11 +299,13 @@ class _Check:
 
 def _draft(schema: dict, draft: str) -> str:
     named = schema.get("$schema")
-    return next((known for known in DRAFTS if isinstance(named, str) and known in named), draft)
+    return next(
+        (candidate for candidate in DRAFTS if isinstance(named, str) and candidate in named), draft
+    )
 
 
 def _below(schema: dict) -> Iterator[tuple[str, object]]:
-    """The schemas right below this one, and the way to each."""
+    """The schemas directly below this one, each with its relative JSON pointer."""
     for keyword in ONE:
         if keyword in schema:
             yield keyword, schema[keyword]
@@ -314,7 +318,7 @@ def _below(schema: dict) -> Iterator[tuple[str, object]]:
 
 
 def _leaves(values: list) -> Iterator[object]:
-    """Every number and text in these values, names of properties included."""
+    """Yields every number and string in these values, including the names of properties."""
     for value in values:
         if isinstance(value, list):
             yield from _leaves(value)
@@ -326,7 +330,7 @@ def _leaves(values: list) -> Iterator[object]:
 
 
 def _rounded(bound: int, direction: int) -> int:
-    """The nearest integer on that side which a float holds: no document gets beyond the bound."""
+    """The nearest integer that a float holds and that does not widen the bound."""
     value = float(bound)
     if (int(value) - bound) * direction < 0:
         value = math.nextafter(value, direction * math.inf)

@@ -1,4 +1,4 @@
-"""Whether no document can match two JSON schemas: shown by types, values, bounds, and properties of objects."""
+"""Whether no document can match two JSON schemas: decided by types, values, bounds, and properties of objects."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,8 @@ MOST_QUESTIONS, DEEPEST = 5_000, 30
 
 
 class Disjoint:
-    """Answers True only where it can be shown, within a bound on the work. resolve: a reference -> its schema."""
+    """Returns True only if it can show, within a limit on its work, that no document matches both schemas. resolve: a
+    function from a reference to its schema."""
 
     def __init__(self, resolve: Callable[[str], object]) -> None:
         self._resolve = resolve
@@ -31,7 +32,8 @@ class Disjoint:
         )
 
     def _by_parts(self, first: dict, second: object, depth: int) -> bool:
-        """Whether ``one`` is disjoint because what it is made of is."""
+        """Whether ``first`` is disjoint from ``second`` because of its reference, its subschemas or its listed
+        values."""
         if isinstance(first.get("$ref"), str) and self(self._resolve(first["$ref"]), second, depth):
             return True
         if any(self(part, second, depth) for part in list_of(first, "allOf")):
@@ -44,7 +46,7 @@ class Disjoint:
         return values is not None and all(self._excludes(second, value) for value in values)
 
     def _types(self, schema: dict, depth: int) -> frozenset[str]:
-        """The types that its documents may have."""
+        """The types that documents of the schema may have."""
         types = TYPES
         names = schema.get("type")
         if isinstance(names, str | list):
@@ -56,7 +58,7 @@ class Disjoint:
         return types
 
     def _of_type(self, kind: str, first: dict, second: dict, depth: int) -> bool:
-        """Whether no document of this type matches both."""
+        """Whether no document of this type matches both schemas."""
         if kind == "object":
             return self._objects(first, second, depth)
         if kind == "number":
@@ -77,7 +79,7 @@ class Disjoint:
         )
 
     def _excludes(self, schema: object, value: object) -> bool:
-        """Whether the value is shown not to match."""
+        """Whether the value certainly does not match the schema."""
         if not isinstance(schema, dict):
             return schema is False
         values = _values(schema)
@@ -90,19 +92,19 @@ class Disjoint:
 
 
 def list_of(schema: dict, keyword: str) -> list:
-    """The keyword's value if it is a list; else an empty one."""
+    """The keyword's value if it is a list; otherwise an empty list."""
     value = schema.get(keyword)
     return value if isinstance(value, list) else []
 
 
 def dict_of(schema: dict, keyword: str) -> dict:
-    """The keyword's value if it is an object; else an empty one."""
+    """The keyword's value if it is an object; otherwise an empty one."""
     value = schema.get(keyword)
     return value if isinstance(value, dict) else {}
 
 
 def _values(schema: dict) -> list | None:
-    """The only values that may match, if they are listed."""
+    """The values that the schema lists, which alone may match; None if it lists none."""
     if "const" in schema:
         return [schema["const"]]
     return schema["enum"] if isinstance(schema.get("enum"), list) else None
@@ -116,7 +118,7 @@ def _type_of(value: object) -> str:
 
 
 def _same(first: object, second: object) -> bool:
-    """Equality of JSON: 1 is 1.0, but not true."""
+    """Whether two values are equal in JSON: 1 equals 1.0, but not true."""
     if _type_of(first) != _type_of(second):
         return False
     if isinstance(first, list) and isinstance(second, list):
@@ -129,7 +131,7 @@ def _same(first: object, second: object) -> bool:
 
 
 def _property(schema: dict, name: str) -> object:
-    """The schema of a property; True if it cannot be told."""
+    """The schema of a property; True, which matches anything, if it cannot be determined."""
     named = dict_of(schema, "properties")
     if name in named:
         return named[name]
@@ -139,7 +141,7 @@ def _property(schema: dict, name: str) -> object:
 
 
 def _below(first: dict, second: dict) -> bool:
-    """Whether every number of ``one`` is less than every number of ``other``."""
+    """Whether every number that matches ``first`` is less than every number that matches ``second``."""
     most, least = first.get("maximum"), second.get("minimum")
     beyond, above = first.get("exclusiveMaximum"), second.get("exclusiveMinimum")
     return (

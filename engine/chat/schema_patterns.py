@@ -1,4 +1,4 @@
-"""Patterns of JSON Schema, which are those of JavaScript, for a grammar engine whose patterns are those of Rust."""
+"""Translates patterns of JSON Schema, which are JavaScript's, for a grammar engine whose patterns are Rust's."""
 
 import re
 
@@ -7,7 +7,7 @@ from engine.printable import one_line
 
 ANY_BUT_LINE_ENDS = r"[^\n\r\x{2028}\x{2029}]"
 PIECES = re.compile(r"\\[\s\S]|\[\^?\]?(?:\\[\s\S]|[^\]\\])*\]|[\s\S]")
-"""An escape, a class, or one character."""
+"""A piece of a pattern: an escape, a class, or one character."""
 RUST_ONLY = re.compile(r"\(\?(P[<=>]|[a-zA-Z-]+[:)])")
 RUST_ESCAPES = (r"\A", r"\Z", r"\z")
 SET_OPERATORS = re.compile(r"&&|--|~~|^\[\^?\]")
@@ -19,11 +19,11 @@ _DAY = rf"([0-9]{{4}}-({_SHORT}|{_FEBRUARY})|({_LEAP})-02-29)"
 _ZONE = r"([zZ]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
 DATE = f"^{_DAY}$"
 DATE_TIME = rf"^{_DAY}[tT]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?{_ZONE}$"
-"""The formats date and date-time; the grammar engine's own allow the 29th of February in every year."""
+"""Patterns of the formats date and date-time. The grammar engine's own allow 29 February in every year."""
 
 
 def pattern(source: str) -> str:
-    """The pattern in the grammar engine's terms. Raises UserError for what would change its meaning there."""
+    """The pattern for the grammar engine. Raises UserError for a pattern whose meaning would change there."""
     pieces = PIECES.findall(source)
     flag = RUST_ONLY.search("".join(piece if len(piece) == 1 else "\0" for piece in pieces))
     if flag is not None:
@@ -47,7 +47,7 @@ def _refusal(source: str, why: str) -> UserError:
 
 
 def unusable(why: str) -> UserError:
-    """why: the end of a sentence; it may hold words of a stranger's."""
+    """The error for a schema. why: the end of its sentence, which may hold a stranger's words."""
     return UserError(f"The JSON schema cannot be used: {one_line(why.rstrip('.'), 400)}.")
 
 
@@ -56,5 +56,5 @@ ESCAPED_CONTROLS = re.compile(r"\\x(0|1|7[fF]|\{)|\\u(00[01]|007[fF]|\{)|\\[0av]
 
 
 def writes_controls(text: str, is_pattern: bool = False) -> bool:
-    """Whether the text holds a control character that JSON writes as \\u and four digits only."""
+    """Whether the text holds a control character that JSON writes only as \\u and four digits."""
     return bool(CONTROLS.search(text) or (is_pattern and ESCAPED_CONTROLS.search(text)))

@@ -1,11 +1,10 @@
 """The process that renders chat templates (``engine.chat.chat_template`` starts it by its path).
 
-A template is an untrusted program: transformers' sandbox keeps it from files and objects, and this
-process bounds its time, its memory and the length of its text. If a rendering computes for too long, the
-system ends it together with this process, even inside one long operation.
+A template is an untrusted program: transformers' sandbox keeps it from files and objects, and this process limits its
+time, its memory and the length of its text. If a rendering computes for too long, the system ends it together with this
+process, even inside one long operation.
 
-Arguments: the file descriptor that requests come through; seconds of computing per rendering; megabytes;
-characters.
+Arguments: the file descriptor from which requests are read; seconds of computing per rendering; megabytes; characters.
 """
 
 import json
@@ -28,7 +27,7 @@ def main(descriptor: int, seconds: float, megabytes: int, characters: int) -> No
     while True:
         try:
             wish = json.loads(pipe.recv_bytes())
-        except EOFError:  # the asking process has gone
+        except EOFError:  # the requesting process has ended
             return
         signal.setitimer(signal.ITIMER_PROF, seconds)
         answer = rendered(render_jinja_template, wish, characters)
@@ -37,7 +36,7 @@ def main(descriptor: int, seconds: float, megabytes: int, characters: int) -> No
 
 
 def rendered(render, wish: dict, characters: int) -> dict[str, str]:
-    """{"text"}, or {"refusal"}, which says why there is none."""
+    """{"text": the rendered text}, or {"refusal": the reason why there is none}."""
     try:
         (text,), _ = render(**wish)
     except MemoryError:

@@ -18,7 +18,7 @@ Message = Mapping[str, str]
 
 @dataclass(frozen=True)
 class ChatPrompt:
-    """text: the turns as the template renders them. tokens: that text as the target reads it. ends:
+    """A conversation as a prompt. text: the turns as the template renders them. tokens: the tokens of this text. ends:
     tokens that end an answer in this template."""
 
     text: str
@@ -27,14 +27,14 @@ class ChatPrompt:
 
 
 def checked(messages: object) -> list[dict[str, str]]:
-    """The turns, if they are a conversation that awaits an answer. Raises UserError."""
+    """The turns as dicts. Raises UserError unless they are a conversation that awaits an answer."""
     if not isinstance(messages, Sequence) or isinstance(messages, str) or not messages:
         raise UserError("A conversation is a list of turns, the last one the user's.")
     if len(messages) > MOST_TURNS:
         raise UserError(f"A conversation has at most {MOST_TURNS} turns.")
     for turn in messages:
-        known = isinstance(turn, Mapping) and set(turn) == {"role", "content"}
-        if not known or not all(isinstance(part, str) for part in turn.values()):
+        fits = isinstance(turn, Mapping) and set(turn) == {"role", "content"}
+        if not fits or not all(isinstance(part, str) for part in turn.values()):
             raise UserError('A turn is {"role": ..., "content": ...}, both of them text.')
         if turn["role"] not in ROLES:
             raise UserError(f"A turn's role is {', '.join(ROLES[:-1])} or {ROLES[-1]}.")
@@ -44,13 +44,13 @@ def checked(messages: object) -> list[dict[str, str]]:
 
 
 def has_template(model: LanguageModel) -> bool:
-    """Whether the model's tokenizer knows how a conversation is written."""
+    """Whether the model's tokenizer has a chat template."""
     return bool(getattr(model.tokenizer, "chat_template", None))
 
 
 def chat_prompt(model: LanguageModel, messages: Sequence[Message]) -> ChatPrompt:
-    """The prompt for the model. Raises UserError if the model has no template, or if its template
-    refuses these turns."""
+    """The prompt for a conversation. Raises UserError if the model has no template, or if its template refuses these
+    turns."""
     turns = checked(messages)
     if not has_template(model):
         raise UserError(f"{model.name} has no chat template; give it a prompt.")
@@ -64,7 +64,7 @@ def _rendered(model: LanguageModel, turns: Sequence[Message], asks: bool) -> str
     try:
         template = tokenizer.get_chat_template()
         text = renderer.render(template, turns, tokenizer.special_tokens_map, asks)
-    except (UserError, ValueError) as error:  # ValueError: several templates, none of them usual
+    except (UserError, ValueError) as error:  # ValueError: several templates, none the default
         raise UserError(
             f"The chat template of {model.name} refuses this: {one_line(str(error), 160)}"
         ) from error
@@ -74,15 +74,15 @@ def _rendered(model: LanguageModel, turns: Sequence[Message], asks: bool) -> str
 
 
 def split(model: LanguageModel, text: str, named: str, **how) -> list[int]:
-    """The tokens of a text. named: the text, at the beginning of a sentence; how: arguments of the tokenizer's call. Raises
-    UserError for a text that is none, and where the tokenizer fails."""
+    """The tokens of a text. named: a name for the text that begins an error message. how: arguments of the tokenizer's
+    call. Raises UserError for a text that is not valid Unicode, and if the tokenizer fails."""
     try:
         return list(model.tokenizer(text, **how)["input_ids"])
     except (UnicodeError, TypeError):
         raise UserError(f"{named} is no valid Unicode text.") from None
     except UserError:
         raise
-    except BaseException as error:  # panics of the tokenizers library are no Exceptions
+    except BaseException as error:  # the tokenizers library's panics are BaseExceptions
         if isinstance(error, KeyboardInterrupt | SystemExit):
             raise
         why = one_line(str(error), 160)
@@ -94,7 +94,7 @@ def _tokens(model: LanguageModel, text: str) -> list[int]:
 
 
 def _ends(model: LanguageModel) -> frozenset[int]:
-    """The special token that the template writes after an answer, if there is one."""
+    """The special token that the template writes after an answer, as a set; empty if there is none."""
     turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": _MARK}]
     try:
         text = _rendered(model, turns, False)
@@ -108,8 +108,8 @@ def _ends(model: LanguageModel) -> frozenset[int]:
 def read_prompt(
     target: LanguageModel, prompt: str, messages: Sequence[Message] | None = None
 ) -> ChatPrompt:
-    """The text and its tokens. Raises UserError if the text is empty, leaves no room in the target's
-    context, or holds tokens that the target has no embedding for."""
+    """The prompt, or the conversation if ``messages`` is not None, with its tokens. Raises UserError if the text is
+    empty, leaves no room in the target's context, or holds tokens for which the target has no embedding."""
     if messages is not None:
         read = chat_prompt(target, messages)
     else:

@@ -1,1 +1,1 @@
-"""The command line: flags, the terminal, and commands that are more than a call."""
+"""The command line: flags, the terminal, and the longer commands."""

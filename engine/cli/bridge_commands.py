@@ -1,5 +1,5 @@
-"""``engine export``, ``engine import`` and ``engine inspect``: settings for serving engines, records from engines,
-and an engine's view of a drafter."""
+"""``engine export``, ``engine import`` and ``engine inspect``: settings for serving engines, records from engines, and
+a report on a drafter's checkpoint."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def declare(commands: argparse._SubParsersAction) -> None:
 
 
 def _export(flags: argparse.Namespace) -> int:
-    """The setting on standard output, everything else on standard error."""
+    """Write the setting to standard output, and notes to standard error."""
     from engine.bridges.exporting import export
     from engine.bridges.recommended import recommended
     from engine.bridges.record_lines import checked_text, record_lines
@@ -93,8 +93,8 @@ def _import(flags: argparse.Namespace) -> int:
         out = Path(flags.record)
         outlet = Outlet(out)
         if out.is_file():
-            kept = record_lines(checked_text(out), out.name)
-            before = "".join(map(to_line, kept))
+            earlier_lines = record_lines(checked_text(out), out.name)
+            before = "".join(map(to_line, earlier_lines))
     lines = imported(flags.files)
     for row in _table(lines):
         terminal.write(f"{row}\n")

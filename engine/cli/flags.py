@@ -11,25 +11,28 @@ from engine.finding import suites
 
 Action = Callable[[argparse.Namespace], int]
 
-SUITE_NAMES = tuple(name for name in suites() if name != "openvino")  # which is --peer openvino
+SUITE_NAMES = tuple(
+    name for name in suites() if name != "openvino"
+)  # that suite is --peer openvino
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse whose errors are one line, as all other errors are, and whose flags take values that begin with dashes,
-    such as ``--stop ---``, unless the value is itself a flag."""
+    """An argparse parser whose errors are one line, like all other errors, and whose flags accept values that begin
+    with dashes, such as ``--stop ---``, unless the value is itself a flag."""
 
     def parse_known_args(self, args=None, namespace=None):
         arguments = sys.argv[1:] if args is None else list(args)
         return super().parse_known_args(self._joined(arguments), namespace)
 
     def _get_values(self, action, arg_strings):
-        """argparse loses a value that is nothing but the two dashes."""
+        """The value of a flag. argparse alone would lose a value that is just two dashes."""
         if action.option_strings and action.nargs is None and arg_strings == ["--"]:
             return self._get_value(action, "--")
         return super()._get_values(action, arg_strings)
 
     def _joined(self, arguments: list[str]) -> list[str]:
-        """Flag and value as one argument, ``--stop=---``, which argparse does not take for a flag."""
+        """The arguments with each flag and a dashed value joined, as in ``--stop=---``, which argparse does not read as
+        two flags."""
         flags, joined = self._option_string_actions, []
         for argument in arguments:
             before = flags.get(joined[-1]) if joined else None
@@ -47,9 +50,9 @@ class _Parser(argparse.ArgumentParser):
 def parser(
     listing: Action, run: Action, bench: Action, tune: Action, embedded_target: Callable[[], str]
 ) -> argparse.ArgumentParser:
-    """Flags and help of every command. The parsed namespace has ``action``: the function given here.
+    """The parser of all commands. The namespace that it returns has ``action``: the function to call.
 
-    embedded_target: the folder of the target that ``datastore`` writes for unless another one is named.
+    embedded_target: returns the folder of the target for which ``datastore`` writes unless another target is named.
     """
     parser = _Parser(prog="python -m engine", description="Draftscope's speculative engine.")
     commands = parser.add_subparsers(
@@ -90,7 +93,7 @@ def _add_weights(command: argparse.ArgumentParser) -> None:
 
 
 def _text(argument: str) -> str:
-    """An argument as the file of the same text would be read."""
+    """An argument as text, normalised like the text of a file."""
     return terminal.as_unicode(argument).replace("\r\n", "\n")
 
 
@@ -201,7 +204,8 @@ def _add_tune(tune: argparse.ArgumentParser, action: Action) -> None:
 
 
 def _add_datastore(parser: argparse.ArgumentParser, usual_target: Callable[[], str]) -> None:
-    """Arguments and action of the command. usual_target: the target whose tokenizer is used if none is named."""
+    """Declare the arguments and the action of the command. usual_target: returns the target whose tokenizer is the
+    default."""
     add = parser.add_argument
     add("text", metavar="TEXT", help="a UTF-8 text file")
     add(

@@ -1,4 +1,4 @@
-"""``engine prove``: a proof of exactness, or the smallest counterexample found, as text that one can read."""
+"""``engine prove``: a proof of exactness, or the smallest counterexample found, as readable text."""
 
 import argparse
 import json
@@ -10,7 +10,7 @@ from engine.errors import LISTED, UserError, unknown
 
 EXACT, BIASED = 0, 1
 DRAWING = ("chain", "rsd_s", "multi_chain")
-"""Drafters whose proposals a rule of one's own is proven with, beside one's own drafter."""
+"""Drafters with which the rules of a method from outside are proven, besides the method's own drafter."""
 
 
 def declare(prove: argparse.ArgumentParser) -> None:
@@ -35,15 +35,15 @@ def declare(prove: argparse.ArgumentParser) -> None:
 
 
 def _prove(arguments: argparse.Namespace) -> int:
-    """Exit code 0: exact; 1: biased; 2, by UserError: it cannot be used or proven."""
+    """Returns the exit code. 0: exact; 1: biased; 2, by UserError: the method cannot be used or proven."""
     try:
         return _proven(arguments)
     except (UserError, terminal.ReaderGone):
         raise
     except Exception as error:  # a stranger's code may raise anything, and must not seem biased
-        told = terminal.one_line(f"{type(error).__name__}: {error}")
+        reason = terminal.one_line(f"{type(error).__name__}: {error}")
         raise UserError(
-            f"The method {terminal.one_line(arguments.method)} cannot be proven: {told}."
+            f"The method {terminal.one_line(arguments.method)} cannot be proven: {reason}."
         ) from error
 
 
@@ -60,8 +60,8 @@ def _proven(arguments: argparse.Namespace) -> int:
         raise UserError(f"There is no folder and no method {terminal.printable(arguments.method)}.")
     else:
         cls = drafter(arguments.method)
-    taken = {rule.key for rule in own_rules}
-    rules = [*own_rules, *(rule for rule in verifiers().values() if rule.key not in taken)]
+    own_keys = {rule.key for rule in own_rules}
+    rules = [*own_rules, *(rule for rule in verifiers().values() if rule.key not in own_keys)]
     for key in arguments.rule:
         if key not in {rule.key for rule in rules}:
             raise unknown("rule", key, [rule.key for rule in rules], LISTED)
@@ -75,24 +75,27 @@ def _proven(arguments: argparse.Namespace) -> int:
     proofs = [proof for proof in proofs if proof.rules or proof.key == cls.key]
     exact = all(proof.exact for proof in proofs)
     if arguments.json:
-        told = {
+        report = {
             "method": cls.key,
             "verdict": "exact" if exact else "biased",
             "proofs": [asdict(proof) for proof in proofs],
         }
-        terminal.write(json.dumps(told, indent=1) + "\n")
+        terminal.write(json.dumps(report, indent=1) + "\n")
     else:
-        told = [line for proof in proofs for line in lines(proof)]
+        report = [line for proof in proofs for line in lines(proof)]
         wrong = [
-            each.counterexample for proof in proofs for each in proof.rules if each.counterexample
+            rule_proof.counterexample
+            for proof in proofs
+            for rule_proof in proof.rules
+            if rule_proof.counterexample
         ]
-        told += ["", *_counterexample(wrong[0])] if wrong else []
-        terminal.write("".join(f"{line}\n" for line in told))
+        report += ["", *_counterexample(wrong[0])] if wrong else []
+        terminal.write("".join(f"{line}\n" for line in report))
     return EXACT if exact else BIASED
 
 
 def _outside(folder: Path):
-    """The drafter and the rules of a folder. Raises UserError."""
+    """The drafter and the rules in the folder of a method from outside. Raises UserError."""
     from engine.methods import own_drafters
     from engine.methods.guarded import outside_drafter
     from engine.parts.kinds import add_kind
@@ -106,7 +109,7 @@ def _outside(folder: Path):
 
 
 def lines(proof) -> list[str]:
-    """The proof of one drafter, line by line."""
+    """The report on the proof of one drafter, as lines."""
     if not proof.rules:
         kinds = ", ".join(proof.kinds)
         return [
@@ -118,22 +121,22 @@ def lines(proof) -> list[str]:
         if wrong
         else "exact with these rules"
     )
-    told = [f"{proof.key}: {verdict}"]
+    report = [f"{proof.key}: {verdict}"]
     for rule in proof.rules:
         cases = f"{rule.cases} cases"
         if rule.branches:
             cases += f", {rule.branches} branches, largest difference {rule.error:.1g}"
         if rule.left_out:
             cases += f"; {rule.left_out} larger cases left out"
-        told.append(f"  {'✗' if rule.counterexample else '✓'} {rule.rule:14} {rule.how}: {cases}")
-    return told
+        report.append(f"  {'✗' if rule.counterexample else '✓'} {rule.rule:14} {rule.how}: {cases}")
+    return report
 
 
 def _counterexample(example) -> list[str]:
     sampling = example.sampling
     cut = f", top-k {sampling.top_k}" if sampling.top_k else ""
     cut += f", top-p {sampling.top_p}" if sampling.top_p < 1 else ""
-    told = [
+    report = [
         f"The smallest counterexample found, with the rule {example.rule}:",
         f"  vocabulary   {example.vocabulary} tokens, 0 to {example.vocabulary - 1}",
         f"  text so far  {_words(example.context)}",
@@ -143,20 +146,20 @@ def _counterexample(example) -> list[str]:
     ]
     if example.texts:
         at = len(example.after)
-        told += [
+        report += [
             f"  expected     {_words(example.expected)}",
             f"  got          {_words(example.got)}   (token {at + 1} is the first that differs)",
         ]
-        return told
+        return report
     behind = f" behind {_words(example.after)}" if example.after else ""
     tokens = range(example.vocabulary)
-    told += [
+    report += [
         f"  next token{behind}",
         "               " + "".join(f"{token:>9}" for token in tokens),
         "  expected     " + "".join(f"{example.expected[token]:9.4f}" for token in tokens),
         "  got          " + "".join(f"{example.got[token]:9.4f}" for token in tokens),
     ]
-    return told
+    return report
 
 
 def _words(tokens) -> str:
@@ -164,7 +167,7 @@ def _words(tokens) -> str:
 
 
 def _tree(tokens, parents) -> str:
-    """Each drafted token behind its parents: ``1, 1-2, 0``."""
+    """Each drafted token after its ancestors: ``1, 1-2, 0``."""
     paths: list[str] = []
     for token, parent in zip(tokens, parents, strict=True):
         paths.append(f"{paths[parent]}-{token}" if parent >= 0 else str(token))

@@ -1,4 +1,4 @@
-"""The terminal: text on standard output, everything else on standard error. Either may be closed."""
+"""Writing to the terminal: text on standard output, everything else on standard error. Either may be closed."""
 
 import codecs
 import os
@@ -22,8 +22,8 @@ class ReaderGone(Exception):
 
 
 def write(text: str) -> None:
-    """Write text to standard output at once; do nothing if that is closed. A terminal gets no control
-    characters. Raises ReaderGone, and UserError if the text cannot be written."""
+    """Write text to standard output at once; do nothing if it is closed. Control characters are not written to a
+    terminal. Raises ReaderGone, and UserError if the text cannot be written."""
     stream = sys.stdout
     if stream is None or not text:
         return
@@ -39,14 +39,14 @@ def write(text: str) -> None:
 
 
 def _let_go(stream: TextIO) -> None:
-    """Python flushes the stream once more when it ends; let that succeed."""
+    """Redirect a broken stream to nowhere, because Python flushes it once more at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 
 
 def say(line: str) -> None:
-    """Write one line to standard error; do nothing if that is closed."""
+    """Write one line to standard error; do nothing if it is closed."""
     _on_error(f"{one_line(line)}\n")
 
 
@@ -61,7 +61,7 @@ def _on_error(text: str) -> None:
 
 
 class Bar:
-    """Shows the progress of slow tasks: a bar on a terminal, else one line per task."""
+    """Shows the progress of slow tasks: a bar on a terminal, otherwise one line per task."""
 
     WIDTH = 24
 
@@ -70,7 +70,8 @@ class Bar:
         self._live = sys.stderr is not None and sys.stderr.isatty()
 
     def __call__(self, task: str, share: float, left: str = "") -> None:
-        """share: of the task, from 0 to 1. left: the time that it will still take, in words."""
+        """Show the state of a task. share: the share of it that is done, from 0 to 1. left: the remaining time, in
+        words."""
         if self._live:
             done = round(share * self.WIDTH)
             bar = "█" * done + "·" * (self.WIDTH - done)
@@ -87,14 +88,14 @@ class Bar:
 
 
 class Interrupts:
-    """Whether a signal asked this process to stop. signal: the signal's number, or None."""
+    """The signal that asked this process to stop, as its number; None if there was none."""
 
     signal: int | None = None
 
 
 @contextmanager
 def listening() -> Iterator[Interrupts]:
-    """Note the first Ctrl-C, SIGTERM or SIGHUP, so that work can end between two steps; a second one
+    """A context that notes the first Ctrl-C, SIGTERM or SIGHUP, so that work can end between two steps; a second one
     ends the process at once."""
     interrupts, before = Interrupts(), {}
     if threading.current_thread() is not threading.main_thread():
@@ -116,7 +117,7 @@ def listening() -> Iterator[Interrupts]:
 
 
 def as_unicode(argument: str) -> str:
-    """An argument of the command line as UTF-8, whatever the locale made of it."""
+    """A command-line argument decoded as UTF-8, even if Python decoded it by another locale."""
     if not any("\ud800" <= character <= "\udfff" for character in argument):
         return argument
     try:
@@ -126,7 +127,8 @@ def as_unicode(argument: str) -> str:
 
 
 def speak_unicode() -> None:
-    """Let no locale refuse a character: ASCII streams write UTF-8, others escape what they cannot write."""
+    """Make standard output and error accept every character: ASCII streams write UTF-8, others escape what they cannot
+    write."""
     for stream in (sys.stdout, sys.stderr):
         if stream is None or not hasattr(stream, "reconfigure"):
             continue

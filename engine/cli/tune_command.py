@@ -1,4 +1,5 @@
-"""``engine tune``: which drafter, how many tokens, from how many texts on it does not pay, and why; the answer first."""
+"""``engine tune``: which drafter, how many tokens, from how many texts on it does not pay, and why; the answer
+first."""
 
 import argparse
 import json
@@ -21,7 +22,7 @@ def tune(
     usual_prompts: Callable[[], Sequence[PromptText]],
     machine_named: Callable[[str], OtherMachine],
 ) -> int:
-    """usual_prompts: those that are measured on where no file is named. Returns the exit code."""
+    """Run the command; returns the exit code. usual_prompts: returns the prompts for measuring if no file is named."""
     machines = [machine_named(name) for name in arguments.machine]
     if arguments.costs is not None:
         machines.append(pasted(arguments.costs))
@@ -43,8 +44,8 @@ def tune(
 
 
 def _show(tuning: Tuning, as_json: bool) -> int:
-    """Print the lines as they come, or the answer once it is known: at the end, or when the process is asked to stop or the work
-    fails."""
+    """Write the lines as they come, if ``as_json``; otherwise the text of the answer at the end, or when a signal or an
+    error stops the work. Returns the exit code."""
     bar, lines, failure = terminal.Bar(), [], None
 
     def take(line: dict) -> None:

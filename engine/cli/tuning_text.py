@@ -1,4 +1,4 @@
-"""The lines of a tuning as text for a terminal: the answer, its reasons, tables; estimates stand apart from
+"""The lines of a tuning as text for a terminal: the answer, its reasons, and tables. Estimates are kept apart from
 measurements."""
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +9,7 @@ MOST_POSITIONS, MOST_ROWS = 8, 8
 
 
 def told(lines: Iterable[Mapping]) -> str:
-    """Empty where there is no answer."""
+    """The text for these lines; "" if they hold no answer."""
     last = {_key(line): line for line in lines}  # a later line replaces an earlier one
     by_kind: dict[str, list[Mapping]] = {}
     for line in last.values():
@@ -25,7 +25,7 @@ def told(lines: Iterable[Mapping]) -> str:
     most = max((line["prompts"] for line in settings), default=0)
     settings = [
         line for line in settings if line["prompts"] >= most - 1
-    ]  # the others are hardly known
+    ]  # settings with fewer prompts are too uncertain
     parts += ["\nThe best by texts at a time:", *_speeds(_best_by_texts(settings))]
     parts += ["\nOne text at a time:", *_speeds(_fastest(settings, 1))]
     shown = answer.get("best_tried", answer)
@@ -65,7 +65,7 @@ def _key(line: Mapping) -> tuple:
 
 
 def _fastest(settings: Sequence[Mapping], texts: int) -> list[Mapping]:
-    """Checked ones first."""
+    """The fastest settings for this many texts at a time, with checked settings first."""
     own = [line for line in settings if line["texts"] == texts]
     return sorted(own, key=lambda line: (line["checked"] is None, -line["ratio"]))[:MOST_ROWS]
 

@@ -1,1 +1,2 @@
-"""Speculative decoding where a token is a point of a plane: acceptance on densities, with models that can be drawn."""
+"""Speculative decoding where a token is a point of the plane: acceptance on densities, with models that can be
+plotted."""

@@ -1,9 +1,9 @@
-"""Speculative sampling on densities, exact.
+"""Exact speculative sampling on densities.
 
 Wang et al., Continuous Speculative Decoding for Autoregressive Image Generation (2024). A draft x from q is kept with
-probability min(1, p(x) / q(x)), with densities in place of probabilities. A rejected draft is replaced by a point from
-the residual, whose density is (p - q)+ up to a factor that cannot be computed in general. That point is drawn without
-the factor: take points from p, and keep the first that passes with probability (p - q)+ / p, which never exceeds 1.
+probability min(1, p(x) / q(x)), where p and q are densities. A rejected draft is replaced by a point from the residual,
+whose density is (p - q)+ up to a factor that cannot be computed in general. That point is drawn without the factor:
+draw points from p, and keep the first that passes with probability (p - q)+ / p, which never exceeds 1.
 
 The paper draws with diffusion models and aligns the denoising paths of both; here the densities are known, so that
 every claim can be checked.
@@ -19,13 +19,15 @@ from torch import Tensor
 from engine.continuous.mixtures import Mixture, Walk
 
 Replace = Callable[[Mixture, Mixture, int, torch.Generator], tuple[Tensor, int]]
-"""(p, q, count, generator) -> points [count, 2] in place of rejected ones, and how many points were tried."""
+"""A function (p, q, count, generator) -> points [count, 2] that replace rejected drafts, and the number of points
+tried."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """points: [N, 2], as written. drafts: [N, 2]. kept: [N], whether the point is the draft. tried: points drawn from p
-    to replace the rejected ones."""
+    """The outcome for N drafts.
+    points: [N, 2], the points written. drafts: [N, 2]. kept: [N], whether the point is the draft. tried: the number of
+    points drawn from p to replace rejected drafts."""
 
     points: Tensor
     drafts: Tensor
@@ -36,9 +38,9 @@ class Judged:
 def from_residual(
     p: Mixture, q: Mixture, count: int, generator: torch.Generator
 ) -> tuple[Tensor, int]:
-    """A point for each rejected draft, drawn from the residual of p and q (see the module). If p and q are equal,
-    nothing is rejected, and ``count`` is 0."""
-    kept: list[Tensor] = []
+    """``count`` points from the residual of p and q (see the module), to replace rejected drafts, and the number of
+    points tried. If p and q are equal, nothing is rejected, and ``count`` is 0."""
+    accepted: list[Tensor] = []
     missing, tried = count, 0
     while missing:
         batch = max(64, 2 * missing)
@@ -49,14 +51,14 @@ def from_residual(
         places = good.nonzero()[:, 0][:missing]
         tried += batch if len(places) < missing else int(places[-1]) + 1
         missing -= len(places)
-        kept.append(points[places])
-    return torch.cat(kept) if kept else torch.empty(0, 2, dtype=torch.float64), tried
+        accepted.append(points[places])
+    return torch.cat(accepted) if accepted else torch.empty(0, 2, dtype=torch.float64), tried
 
 
 def from_target(
     p: Mixture, q: Mixture, count: int, generator: torch.Generator
 ) -> tuple[Tensor, int]:
-    """The mistake that the tests plant: rejected drafts are replaced by points from p itself."""
+    """Replace rejected drafts by points from p itself: a deliberate mistake, which the tests must detect."""
     return p.draw(count, generator), count
 
 
@@ -83,11 +85,10 @@ def write(
     generator: torch.Generator,
     replaced: Replace = from_residual,
 ) -> tuple[Tensor, int]:
-    """A walk of ``length`` points from the origin by speculative decoding, and how many passes of the target it took.
+    """A walk of ``length`` points [length, 2] from the origin by speculative decoding, and the number of target passes.
 
-    In each pass the draft goes ``ahead`` points on, the target gives its densities after each of them, and they are
-    judged in order: nothing after the first rejection is kept. If all are kept, the target adds a point. Returns
-    [length, 2].
+    In each pass the draft writes ``ahead`` more points, the target gives its density after each of them, and they are
+    judged in order: nothing after the first rejection is kept. If all are kept, the target adds a point.
     """
     written, passes = [torch.zeros(2, dtype=torch.float64)], 0
     while len(written) <= length:

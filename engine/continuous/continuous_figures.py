@@ -1,4 +1,5 @@
-"""The figures on acceptance on densities: clouds, acceptance against the overlap integral, and the tests."""
+"""The figures on acceptance on densities: clouds of points, acceptance against the overlap integral, and two-sample
+tests."""
 
 from dataclasses import asdict, dataclass
 
@@ -10,19 +11,20 @@ from engine.continuous.mixtures import DRAFT, TARGET, Walk, overlap
 from engine.core.exhibits import Cloud, Clouds, Curve, Exhibit, Panel, Series, Table
 
 SHIFTS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
-DRAFTS = 20_000  # judged for each measured acceptance
-TESTED = 800  # points of each cloud in the two-sample tests
-SHOWN = 160  # points of each cloud in the picture
-LENGTH, AHEAD = 400, 4  # of the walk
-WALKS = 120  # compared with plain ones in the test of walks
+DRAFTS = 20_000  # the drafts judged for each measured acceptance
+TESTED = 800  # the points of each cloud in the two-sample tests
+SHOWN = 160  # the points of each cloud in the picture
+LENGTH, AHEAD = 400, 4  # the points of the walk, and of each draft
+WALKS = 120  # the walks that are compared with plain walks in a test
 
 
 def p_value(one: Tensor, other: Tensor, permutations: int = 499, seed: int = 0) -> float:
-    """Whether two clouds come from one law (Székely and Rizzo, Energy statistics, 2013): if both have one law, the p-value
-    is at most alpha with probability at most alpha, for any numbers of points and permutations.
+    """The p-value of a permutation test on whether two clouds have the same law (Székely and Rizzo, Energy statistics,
+    2013). If they have, it is at most alpha with probability at most alpha, for any numbers of points and permutations.
 
-    one: [N, D], other: [M, D] -> the share of permutations whose energy distance is at least as large as that of the
-    clouds as they are, which count among the permutations."""
+    one: [N, D]. other: [M, D]. The p-value is the share of permutations whose energy distance is at least as large as
+    that of the original clouds, which count as one of the permutations.
+    """
     points = torch.cat([one, other])
     gaps = torch.cdist(points, points)
     sizes = len(one), len(other)
@@ -40,8 +42,9 @@ def p_value(one: Tensor, other: Tensor, permutations: int = 499, seed: int = 0) 
 
 @dataclass(frozen=True)
 class Overlap:
-    """shift: distance by which the draft's hills are moved. kept: share of the drafts. integral: of min(p, q). error:
-    one standard error of ``kept``. tried: points drawn from p for each replaced draft."""
+    """Acceptance of one draft.
+    shift: the distance by which the draft's hills are moved. kept: the share of drafts kept. integral: of min(p, q).
+    error: one standard error of ``kept``. tried: the number of points drawn from p per replaced draft."""
 
     shift: float
     kept: float
@@ -52,8 +55,9 @@ class Overlap:
 
 @dataclass(frozen=True)
 class Figures:
-    """overlaps: by shift of the draft. tests: p-values of two-sample tests, by the name of the sample that was
-    compared with the target's. walk: number of points, and of passes of the target."""
+    """All figures of the card.
+    overlaps: one per shift of the draft. tests: name of a sample -> p-value of a two-sample test against the target's
+    sample. walk: the number of points, and the number of target passes."""
 
     overlaps: list[Overlap]
     tests: dict[str, float]
@@ -68,7 +72,7 @@ def seeded(seed: int) -> torch.Generator:
 
 
 def judged(count: int, seed: int, shift: float = 0.0, replaced: Replace = from_residual) -> Judged:
-    """Points drafted by the shifted draft, judged by the target."""
+    """``count`` points drafted by the shifted draft and judged by the target."""
     draft, generator = DRAFT.shifted(torch.tensor([shift, 0.0])), seeded(seed)
     return judge(TARGET, draft, draft.draw(count, generator), generator, replaced)
 
@@ -87,8 +91,8 @@ def measured_overlap(shift: float, drafts: int = DRAFTS) -> Overlap:
 
 
 def walks(count: int, seed: int, replaced: Replace | None) -> Tensor:
-    """[count, 4]: the second and third point of each walk. replaced: the rule that replaces rejected drafts; None: no drafts,
-    the points are drawn from p."""
+    """[count, 4]: the second and third point of each walk. replaced: the rule that replaces rejected drafts; None:
+    without drafts, the points are drawn from p."""
     generator, target, draft = seeded(seed), Walk(TARGET), Walk(DRAFT)
     rows = []
     for _ in range(count):
@@ -104,12 +108,13 @@ def walks(count: int, seed: int, replaced: Replace | None) -> Tensor:
 
 
 def evidence(points: Tensor) -> Tensor:
-    """[N, 2] -> [N, 1]: log p / q. It is enough to tell p from any law that is made only of p and q."""
+    """[N, 2] -> [N, 1]: log p / q at each point. It suffices to distinguish p from any law that is built from p and q
+    only."""
     return (TARGET.density(points) / DRAFT.density(points)).log()[:, None]
 
 
 def tests(points: int = TESTED, walked: int = WALKS) -> dict[str, float]:
-    """p-values against fresh points of the target: small values speak against one common law."""
+    """p-values against new points of the target; a small value is evidence against a common law."""
     truth = evidence(TARGET.draw(points, seeded(2)))
     biased = judged(points, 3, replaced=from_target)
     return {
@@ -123,7 +128,7 @@ def tests(points: int = TESTED, walked: int = WALKS) -> dict[str, float]:
 
 
 def measured(quick: bool = False) -> Figures:
-    """All figures; quick: fewer points."""
+    """All figures. quick: use fewer points."""
     shifts = SHIFTS[::3] if quick else SHIFTS
     length = LENGTH // 4 if quick else LENGTH
     _, passes = write(Walk(TARGET), Walk(DRAFT), length, AHEAD, seeded(7))

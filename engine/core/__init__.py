@@ -1,2 +1,2 @@
-"""The parts of speculative decoding that a paper describes: trees, steps, texts, the loops, chance and sampling; the
-interfaces of drafters and rules. Imports no other room."""
+"""The parts of speculative decoding that papers describe: trees, steps, texts, loops, randomness and sampling, and the
+interfaces of drafters and rules. This package imports no other package of the engine except ``engine.errors``."""

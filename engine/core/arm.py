@@ -1,13 +1,16 @@
-"""First guesses about a drafter that another drafter may choose for a step; observed steps replace the guesses."""
+"""First guesses about a drafter that another drafter may choose for a step. Observed steps replace the guesses."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Arm:
-    """sizes: tokens to draft, any of which may be chosen at a step, by the drafter's ``size_option``. chance: with which a
-    drafted token is kept, if those before it are. start, token: cost of a draft and of each token in it, in passes of the
-    target over one row. catch_up: the same of each token of the text that the drafter has not read.
+    """First guesses about one drafter. Costs are in target passes over one row.
+
+    sizes: the numbers of tokens that the drafter may draft at a step; they set its ``size_option``.
+    chance: the probability that a drafted token is kept, given that all tokens before it are kept.
+    start: the cost of a draft apart from its tokens. token: the cost of each drafted token.
+    catch_up: the cost of each token of the text that the drafter has not read yet.
     """
 
     sizes: tuple[int, ...]

@@ -14,16 +14,20 @@ from engine.core.rule import Verdict
 from engine.core.seen import UNSEEN, Draft, Seen
 
 PendingVerdict = Callable[[], tuple[Verdict, Tensor | None]]
-"""Gives the verdict, and p for a recorder; on a GPU both are on their way before it is called."""
+"""A function that returns the verdict, and p for a recorder or None. On a GPU, both are already being computed when it
+is called."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """A draft on its way to a step. Each stage returns it with its own results.
+    """A draft that passes through the stages of a step. Each stage returns a copy with its own results added.
 
-    proposal: the drafter's, which numbers its nodes from 0. draft: the same as the target reads it, behind the tokens that the
-    constraint forces. seen: the target's pass over it. logits: [N+1, V] of the pass, with the constraint applied; None if the
-    target made no pass. judging: the verdict, once it is asked for. milliseconds: of the stages so far.
+    proposal: the drafter's proposal; its nodes are numbered from 0.
+    draft: the proposal as the target reads it, after the tokens that the constraint forces.
+    seen: the result of the target's pass over the draft.
+    logits: [N+1, V] of that pass, with the constraint applied; None if the target made no pass.
+    judging: returns the verdict; None before the target's pass.
+    milliseconds: the time of each stage so far.
     """
 
     proposal: Proposal
@@ -35,7 +39,7 @@ class Attempt:
 
     @property
     def forced(self) -> int:
-        """How many tokens are forced: the drafter's node i is node i + forced of the draft."""
+        """The number of forced tokens: node i of the proposal is node i + forced of the draft."""
         return len(self.draft.tree) - len(self.proposal.tree)
 
     def judged_by(
@@ -45,16 +49,17 @@ class Attempt:
         return Attempt(self.proposal, self.draft, seen, logits, judging, self.milliseconds)
 
     def judged(self, verdict: Verdict) -> tuple[int, int]:
-        """How many tokens of the drafter's tree were kept, and how many were judged, of the longest branch. Forced tokens
-        are not drafted: that they were kept says nothing about the drafter."""
+        """Returns how many drafted tokens were kept, and how many were judged on the longest branch. Forced tokens do
+        not count as drafted, because keeping them says nothing about the drafter."""
         kept = max(0, len(verdict.accepted) - self.forced)
         return kept, min(kept + 1, self.proposal.tree.deepest)
 
     def kept(
         self, verdict: Verdict, output: list[int], features: Tensor | None, load: Load
     ) -> Kept:
-        """The outcome in the drafter's own node numbers. Its context already held the forced tokens. features: at the root
-        and the kept nodes."""
+        """The outcome in the drafter's own node numbers. The context that the drafter received already held the forced
+        tokens.
+        features: the target's hidden states at the root and the kept nodes."""
         forced, draft = self.forced, self.draft
         path, logits, root = verdict.accepted, self.seen.logits, draft.root
         if forced:

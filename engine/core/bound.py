@@ -1,4 +1,4 @@
-"""A text under a constraint, for a rule that does more with the constraint than see its mask."""
+"""A constraint together with its text, for rules that need more of a constraint than its mask."""
 
 from __future__ import annotations
 
@@ -11,16 +11,20 @@ from engine.core.constraint import Constraint
 from engine.core.memory import Memory
 
 MASKED = "masked decoding"
-"""The law that an exact rule keeps where p and q are cut to the allowed tokens at every place. It is not the target's law of
-texts, given that the text is valid: that one would weigh each token by the chance that a valid text follows it (Park et al. 2024)."""
+"""The law that an exact rule keeps where p and q are restricted to the allowed tokens at every position. It differs
+from the target's law of texts conditioned on being valid: that law would weight each token by the probability that a
+valid text follows it (Park et al. 2024)."""
 BEGUN = "the target’s own texts that begin so"
-"""The law that an exact rule keeps where the end of the prompt is healed (``engine.chat.prompt_end``)."""
+"""The law that an exact rule keeps where the last tokens of the prompt are healed (``engine.chat.prompt_end``)."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """free: [N+1, V] logits of the target without the constraint. prompt: tokens before the text. text: its committed
-    tokens. target: what tells it from other targets. memory: the visitor's."""
+    """A constraint and the text that it applies to.
+
+    free: [N+1, V] logits of the target without the constraint. prompt: the tokens before the text. text: the committed
+    tokens of the text. target: an identifier of the target. memory: the visitor's memory.
+    """
 
     constraint: Constraint
     free: Tensor

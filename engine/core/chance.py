@@ -22,7 +22,7 @@ class DraftChance:
         self._generator = stream(seed, "draft")
 
     def uniforms(self, count: int) -> Tensor:
-        """[count] float64 on [0, 1), one for each draw to come."""
+        """[count] float64 uniforms on [0, 1), one for each draw that will follow."""
         return uniforms(self._generator, count)
 
     def pick(self, weights: Tensor, drawn: Tensor) -> Tensor:
@@ -35,12 +35,12 @@ class DraftChance:
 
 
 class JudgeChance:
-    """The verifier's random choices: coins, and the target's own tokens."""
+    """The verifier's random choices: its coins, and the tokens that it draws from the target's laws."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._generator = stream(seed, "verify")
-        self._noise: tuple[tuple[int, int], Tensor] | None = None  # of the last place
+        self._noise: tuple[tuple[int, int], Tensor] | None = None  # noise of the last position
 
     def toss(self) -> float:
         """Uniform on [0, 1), in steps of 2^-53."""

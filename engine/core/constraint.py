@@ -1,7 +1,7 @@
-"""A constraint on the text: which tokens may come next, and which one must.
+"""A constraint on the text: which tokens may come next, and which tokens are forced.
 
-One function, ``Constraint.applied``, applies it to the logits of target and draft alike, so that p and q are
-laws of the constrained text.
+``Constraint.applied`` applies it to the logits of the target and of the draft, so that p and q are laws of the
+constrained text.
 """
 
 from abc import ABC, abstractmethod
@@ -15,10 +15,12 @@ from engine.errors import UserError
 
 
 class Constraint(ABC):
-    """The rule for one text. It is asked about continuations of the tokens committed so far.
+    """The constraint on one text. Its methods answer questions about continuations of the tokens committed so far.
 
-    committed: how many tokens were committed after the prompt. key: two constraints with one key allow the same texts; None:
-    what is learned about this one serves its text alone. looks_ahead: whether ``begin`` reads anything.
+    committed: the number of tokens committed after the prompt.
+    key: two constraints with the same key allow the same texts. With None, whatever is learned about this constraint
+    serves its text only.
+    looks_ahead: whether ``begin`` calls ``read``.
     """
 
     committed: int = 0
@@ -26,32 +28,33 @@ class Constraint(ABC):
     looks_ahead: bool = False
 
     def begin(self, read: Callable[[DraftTree], Tensor]) -> None:
-        """Called before the first step. read: a tree behind the prompt -> the target's logits [N+1, V] after the prompt and
-        after each node."""
+        """Called before the first step. read: a function from a tree below the end of the prompt to the target's logits
+        [N+1, V] after the prompt and after each node."""
 
     @abstractmethod
     def allowed(self, continuation: Sequence[int]) -> Tensor | None:
-        """bool [V]: the tokens that may follow the committed text and ``continuation``.
+        """bool [V]: the tokens that may follow the committed text and ``continuation``; None if every token may.
 
-        None if every token may. At least one token is always allowed: where none is, see ``DeadEnds``.
+        At least one token is always allowed; ``DeadEnds`` treats continuations that no token may follow.
         """
 
     def allows(self, continuation: Sequence[int], token: int) -> bool:
-        """Whether this one token may follow, by the tokens that may where that is not cheaper told."""
+        """Whether this one token may follow. The default looks it up in the mask of ``allowed``; subclasses may do it
+        more cheaply."""
         mask = self.allowed(continuation)
         return mask is None or (token < len(mask) and bool(mask[token]))
 
     def weighed(self, logits: Tensor, continuation: Sequence[int]) -> Tensor:
-        """logits [V] after the committed text and ``continuation``, where the rule prefers some of the allowed tokens to others;
-        the same for all other constraints."""
+        """logits [V] after the committed text and ``continuation``, reweighted where the constraint prefers some
+        allowed tokens to others. The default returns them unchanged."""
         return logits
 
     def applied(self, logits: Tensor, continuation: Sequence[int]) -> Tensor:
-        """logits [V] after ``continuation``, cut to the allowed tokens and weighed."""
+        """logits [V] after ``continuation``, masked to the allowed tokens and then weighed."""
         return self.weighed(masked(logits, self.allowed(continuation)), continuation)
 
     def dead(self, continuation: Sequence[int]) -> bool:
-        """Whether no token may follow, as far as that was told when ``allowed`` was asked."""
+        """Whether an earlier call of ``allowed`` found that no token may follow ``continuation``."""
         return False
 
     def forced(self, continuation: Sequence[int], most: int) -> list[int]:
@@ -66,21 +69,22 @@ class Constraint(ABC):
 
     @abstractmethod
     def commit(self, tokens: Sequence[int]) -> None:
-        """These tokens belong to the text now."""
+        """Append these tokens to the committed text."""
 
 
 class DeadEnds:
-    """Continuations after which no token may come, though they are allowed themselves.
+    """Allowed continuations that no token may follow.
 
-    A draft may run into one and be refused; the text may not: its last token would be followed by one that is not
-    allowed.
+    A draft may run into a dead end and be rejected there. A text may not, because the token after the dead end would be
+    one that is not allowed.
     """
 
     def __init__(self) -> None:
         self._reasons: dict[tuple[int, ...], str] = {}
 
     def add(self, continuation: tuple[int, ...], reason: str) -> None:
-        """reason: a sentence. Raises it as a UserError if it is the text itself that cannot go on."""
+        """Record a dead end. reason: a sentence. Raises UserError with this reason if the continuation is empty,
+        because then the text itself cannot go on."""
         if not continuation:
             raise UserError(reason)
         self._reasons[continuation] = reason
@@ -89,7 +93,7 @@ class DeadEnds:
         return continuation in self._reasons
 
     def commit(self, tokens: Sequence[int]) -> None:
-        """Raises UserError, with the reason, if one of these tokens comes after a dead end."""
+        """Raises UserError, with the recorded reason, if one of these tokens comes after a dead end."""
         for continuation, reason in self._reasons.items():
             if len(continuation) < len(tokens) and continuation == tuple(
                 tokens[: len(continuation)]
@@ -99,10 +103,10 @@ class DeadEnds:
 
 
 class Joined(Constraint):
-    """Several constraints on one text: a token is allowed if each allows it."""
+    """Several constraints on one text: a token is allowed if every constraint allows it."""
 
     def __init__(self, constraints: Sequence[Constraint], reason: str) -> None:
-        """reason: a sentence for a text in which no token is left."""
+        """reason: the sentence of the UserError for a text that no token may follow."""
         self._constraints, self._reason = constraints, reason
         self._dead = DeadEnds()
         self.committed = 0
@@ -145,7 +149,7 @@ class Joined(Constraint):
 
 
 def masked(logits: Tensor, allowed: Tensor | None) -> Tensor:
-    """logits [V] with every token that is not allowed at minus infinity."""
+    """logits [V] with minus infinity for every token that is not allowed."""
     if allowed is None:
         return logits
     allowed = allowed.to(logits.device)

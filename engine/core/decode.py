@@ -1,4 +1,4 @@
-"""The speculative loop: draft, verify in one target pass, judge, commit. It is a generator.
+"""The speculative loop: draft, verify in one target pass, judge, commit. The loop is a generator.
 
 To pause, do not call next; to single-step, call next once; to cancel, close the generator.
 """
@@ -18,16 +18,15 @@ def decode(
     recorded: bool = True,
     reading: PromptReading | None = None,
 ) -> Iterator[Step]:
-    """Write the requested text, a step at a time.
+    """Write the requested text and yield each step.
 
     Each step is one full-depth pass of the target over the root and the tree.
 
     recorded: False if no one records the steps. Faster ways of making passes may then leave on the
-    device everything but the ids of the kept tokens: no logits, no p, no judgements. The text is the
-    same.
-    reading: of the prompt without its last token; given if other texts begin with the same prompt, or if reading the
-    prompt is to be a pass of its own. Otherwise the first pass over a draft may read the prompt as well; the time of
-    that pass counts as reading the prompt.
+    device everything but the ids of the kept tokens: no logits, no p, no judgements. The text is the same.
+    reading: a reading of the prompt without its last token. It is given if other texts begin with the same prompt, or
+    if reading the prompt is to be a pass of its own. Otherwise the first pass over a draft may read the prompt as well,
+    and the time of that pass counts as time of reading the prompt.
     """
     text = text_of(target, request, recorded)
     clock = Clock(target.device, precise=text.recorded)
@@ -52,12 +51,13 @@ def decode(
 
 
 def begin(text: Text, target: Target, reading: PromptReading | None, clock: Clock) -> float:
-    """Read the prompt and start the drafter; returns the milliseconds charged for that. reading: see ``decode``."""
+    """Read the prompt and start the drafter. Returns the milliseconds charged for reading the prompt. reading: see
+    ``decode``."""
     drafter = text.drafter
     fresh = partial(target.session, text.capacity, drafter.feature_layers)
     constraint = text.request.constraint
-    asked = drafter.uses_target or (constraint is not None and constraint.looks_ahead)
-    if reading is None and not drafter.feature_layers and not asked:
+    used_early = drafter.uses_target or (constraint is not None and constraint.looks_ahead)
+    if reading is None and not drafter.feature_layers and not used_early:
         session = fresh()
         session.prefill(text.request.prompt[:-1], later=True)
         text.begin(session, None)

@@ -1,8 +1,8 @@
 """Token ids as text, one token after another.
 
-What a token adds to a text depends on the text before it: Llama 2 drops the space that a text begins with, "##ing"
-joins the word before it, and a character may be split between tokens. So no token is decoded alone: it is decoded
-behind another one, and its piece is what it adds. The pieces of a text joined are the text.
+The text that a token adds depends on the text before it: Llama 2 drops the space that a text begins with, "##ing" joins
+the word before it, and a character may be split between tokens. So each token is decoded together with a token before
+it, and its piece is the text that it adds. Joined together, the pieces of a text's tokens are the text.
 """
 
 from __future__ import annotations
@@ -20,21 +20,25 @@ from transformers import PreTrainedTokenizerFast
 
 LOST = "\ufffd"  # stands in a decoded text for bytes that are no character
 BYTE_NAME = re.compile("<0x([0-9A-Fa-f]{2})>")
-MOST_TRIED = 10_000  # tokens, in search of a plain one
+MOST_TRIED = 10_000  # the most tokens among which a plain one is searched
 MOST_KNOWN = 1 << 17
-"""Pieces that are remembered for one tokenizer: some tens of megabytes."""
+"""The most pieces that are remembered for one tokenizer: some tens of megabytes."""
 
 ESCAPES, EACH_BYTE = "draftscope_escape", "draftscope_each_byte"
-"""Ways of decoding what is no character: as ⟨hex⟩; as U+FFFD for each byte, where usually a few bytes share one."""
+"""Names of error handlers for bytes that are no character. The first writes ⟨hex⟩ for each byte, the second U+FFFD for
+each byte, where the standard handler may write one for several bytes."""
 
 ONE_BY_ONE = {"ByteFallback", "ByteLevel", "Fuse", "Metaspace", "Replace", "WordPiece"}
-"""Decoders that change each token by itself, or its bytes."""
+"""Decoders that change each token, or each token's bytes, without regard to other tokens."""
 
 
 class Added(NamedTuple):
-    """A token behind a text. piece: what it adds to that text; a character belongs to the token that completes it.
-    face: the piece, and escapes such as ⟨e2⟩ for the token's bytes that are no whole character yet. place: the end of
-    the longer text."""
+    """The result of appending a token to a text.
+
+    piece: the text that the token adds; a character belongs to the token that completes it.
+    face: the piece, followed by escapes such as ⟨e2⟩ for bytes of the token that are no whole character yet.
+    place: the end of the longer text.
+    """
 
     piece: str
     face: str
@@ -42,19 +46,19 @@ class Added(NamedTuple):
 
 
 class Place:
-    """The end of a text, as far as the next token's piece depends on it."""
+    """The end of a text: everything that the next token's piece depends on."""
 
     __slots__ = ("_before", "_detokenizer", "_known", "unfinished")
 
     def __init__(self, detokenizer: Detokenizer, before: int | None, unfinished: bytes) -> None:
-        """before: a token that stands for the text before; None at the start. unfinished: the bytes of a character that
-        the next token may complete."""
+        """before: a token that stands for the text before this place; None at the start of a text. unfinished: the
+        bytes of a character that the next token may complete."""
         self._detokenizer, self._before = detokenizer, before
         self._known: dict[int, Added] = {}
         self.unfinished = unfinished
 
     def add(self, token: int) -> Added:
-        """The token behind this text."""
+        """The result of appending ``token`` at this place."""
         added = self._known.get(token)
         if added is None:
             added = self._detokenizer.added(self._before, self.unfinished, token)
@@ -71,15 +75,16 @@ class Place:
 
     @property
     def rest(self) -> str:
-        """The characters shown for an unfinished character if the text ends here."""
+        """The characters shown for the unfinished character if the text ends here."""
         return self._detokenizer.lost(self.unfinished)
 
 
 class Detokenizer:
-    """The pieces of one tokenizer. start: the place before a text. within: a place behind any text."""
+    """The pieces of one tokenizer's tokens. start: the place at the start of a text. within: a place inside a text,
+    whatever stands before it."""
 
     def __init__(self, tokenizer) -> None:
-        """tokenizer: of transformers. It is not kept alive."""
+        """tokenizer: a transformers tokenizer; only a weak reference to it is held."""
         self._tokenizer = proxy(tokenizer)
         decoder = _decoder(tokenizer)
         bytewise = any(step["type"] == "ByteFallback" for step in decoder or ())
@@ -102,7 +107,7 @@ class Detokenizer:
         return place
 
     def added(self, before: int | None, unfinished: bytes, token: int) -> Added:
-        """The token behind the place (before, unfinished), worked out anew."""
+        """The result of appending ``token`` at the place (before, unfinished), computed without the places' caches."""
         self._count += 1
         if self._count > MOST_KNOWN:
             self._begin()
@@ -119,23 +124,23 @@ class Detokenizer:
         return Added(piece, piece + escaped(own), self._place(self._anchor, left))
 
     def lost(self, unfinished: bytes) -> str:
-        """The characters that stand for bytes that no later token completes."""
+        """The characters shown for bytes of a character that no later token completes."""
         return unfinished.decode("utf-8", self._errors)
 
     def face(self, token: int) -> str:
-        """The token within some text, with escapes such as ⟨e2⟩ for bytes that are no whole character."""
+        """The token as it looks inside a text, with escapes such as ⟨e2⟩ for bytes that are no whole character."""
         piece, face, _ = self.within.add(token)
         raw = self._raw(token) if LOST in piece else None
         return face if raw is None else escaped(raw)
 
     def spelled(self, token: int) -> bytes:
-        """The bytes that the token adds within some text."""
+        """The bytes that the token adds inside a text."""
         piece = self._behind(self._anchor, token)
         raw = self._raw(token) if LOST in piece else None
         return piece.encode() if raw is None else raw
 
     def _behind(self, before: int | None, token: int) -> str:
-        """What decoding shows of the token behind this one."""
+        """The text that decoding ``token`` after the token ``before`` adds."""
         if before is None:
             return self._decoded(token)
         alone, longer = self._decoded(before), self._decoded(before, token)
@@ -143,7 +148,7 @@ class Detokenizer:
         return longer[len(same) :]
 
     def _following(self, before: int | None, token: int) -> int | None:
-        """The token that stands for the text up to this one."""
+        """The token that stands for the text up to and including ``token``."""
         if self._local or self._named_byte(token) is not None:
             return self._anchor
         return token if self._decoded(token) else before
@@ -154,7 +159,8 @@ class Detokenizer:
         )
 
     def _plain_token(self) -> int | None:
-        """A token of letters, if there is one: behind it, all others are decoded as within a text."""
+        """A token that consists of letters; after it, every token is decoded as inside a text. None if there is no
+        usable token."""
         special, usable = set(self._tokenizer.all_special_ids), None
         for token in range(min(len(self._tokenizer), MOST_TRIED)):
             text = self._decoded(token).strip()
@@ -166,7 +172,8 @@ class Detokenizer:
         return usable
 
     def _named_byte(self, token: int) -> bytes | None:
-        """The byte of a token whose name is that byte, as in <0xE2>. Decoders join such tokens."""
+        """The byte of a token whose name spells a byte, as in <0xE2>; None for other tokens. Decoders join such
+        tokens."""
         name = self._tokenizer.convert_ids_to_tokens(token)
         match = BYTE_NAME.fullmatch(name) if isinstance(name, str) else None
         return bytes.fromhex(match[1]) if match else None
@@ -186,7 +193,7 @@ _KNOWN: WeakKeyDictionary[object, Detokenizer] = WeakKeyDictionary()
 
 
 def detokenizer(tokenizer) -> Detokenizer:
-    """The tokenizer's own, which all runs share: they meet the same tokens."""
+    """The tokenizer's ``Detokenizer``, which all runs share because they meet the same tokens."""
     own = _KNOWN.get(tokenizer)
     if own is None:
         own = _KNOWN[tokenizer] = Detokenizer(tokenizer)
@@ -194,7 +201,8 @@ def detokenizer(tokenizer) -> Detokenizer:
 
 
 def _decoder(tokenizer) -> list[dict] | None:
-    """The steps of a tokenizer's decoder, in order; None where code of its own decodes."""
+    """The steps of a tokenizer's decoder, in order; None where the tokenizer decodes in another way, or where they
+    cannot be read."""
     cls, usual = type(tokenizer), PreTrainedTokenizerFast
     if not issubclass(cls, usual) or cls.decode != usual.decode or cls._decode != usual._decode:
         return None
@@ -208,7 +216,7 @@ def _decoder(tokenizer) -> list[dict] | None:
 
 
 def _is_local(decoder: list[dict]) -> bool:
-    """Whether a token's piece depends only on there being a text before it, whatever that text is."""
+    """Whether a token's piece depends only on whether any text stands before it, and not on which text."""
     joined = False
     for step in decoder:
         kind = step["type"]
@@ -224,7 +232,7 @@ def _is_local(decoder: list[dict]) -> bool:
 
 @cache
 def _byte_letters() -> dict[str, int]:
-    """Byte-level BPE writes each byte as a printable character; this reads it back."""
+    """The byte for each printable character by which byte-level BPE writes a byte."""
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in set(plain)]
     table = {chr(byte): byte for byte in plain}
@@ -232,7 +240,7 @@ def _byte_letters() -> dict[str, int]:
 
 
 def escaped(raw: bytes) -> str:
-    """Whole characters as they are, every other byte as ⟨hex⟩."""
+    """The bytes as text: whole characters as they are, every other byte as ⟨hex⟩."""
     return raw.decode("utf-8", ESCAPES)
 
 

@@ -1,4 +1,4 @@
-"""The interface of all drafters: their inputs and their output."""
+"""The interface of all drafters: the data that they receive and the proposals that they return."""
 
 from __future__ import annotations
 
@@ -24,31 +24,34 @@ if TYPE_CHECKING:
     from engine.core.target import Models, Session
 
 Family = Literal["chain", "tree", "retrieval", "diffusion", "heads", "self", "none"]
-"""``none`` is plain decoding, and nothing else."""
+"""The kind of method. ``none`` is plain decoding only."""
 Loop = Literal["speculative", "switching", "overlapped", "prepared", "searching"]
 Shape = Literal["chain", "paths", "levels", "spelled", "any"]
-"""The form of a sampled tree, for rules that judge whole branches. ``chain``: never two siblings, and every token is drawn
-for its own step. ``paths``: independent chains of one length, merged where they begin alike. ``levels``: the number of draws
-under a node depends on its depth alone. ``spelled``: the branches spell beginnings of one drawn string of letters. ``any``:
-nothing is promised."""
+"""The form of a sampled tree, for rules that judge whole branches.
+
+``chain``: no node has a sibling, and every token is drawn for its own step. ``paths``: independent chains of one
+length, merged where their first tokens are the same. ``levels``: the number of draws under a node depends on its depth
+only.
+``spelled``: each branch spells a beginning of one drawn string of letters. ``any``: nothing is promised.
+"""
 
 
 def tree_size(most: int, name: str = "budget") -> Option:
-    """The option for the number of nodes in a drafter's tree, at most ``most``; 0 picks the number that pays."""
-    told = "Most nodes of the tree: more make it wider and deeper (0: the fastest size for this machine, measured)."
-    return Option(name, "int", 0, told, 0, most, label="Nodes")
+    """The option for the number of nodes in a drafter's tree, at most ``most``; 0 picks the fastest number."""
+    text = "Most nodes of the tree: more make it wider and deeper (0: the fastest size for this machine, measured)."
+    return Option(name, "int", 0, text, 0, most, label="Nodes")
 
 
 @dataclass(frozen=True)
 class Start:
     """Everything that a drafter may know at the beginning of a text.
 
-    prompt: tokens, the root last. chance: the drafter's random choices. features: [T - 1, n*H], the
-    target's hidden states at all tokens but the root (at the last ``feature_rows`` of these tokens), or None if the
-    drafter asked for none. target: the session in which the target reads the text. A drafter that uses the target's
-    own layers may feed rows to this session; it drops them before it proposes, unless the target is to go on from
-    them (``Proposal.begun``). memory: the visitor's memory. constraint: the constraint on the text, or None. load: the
-    expected load of the first pass.
+    prompt: its tokens; the last one is the root. chance: the drafter's random choices.
+    features: [T - 1, n*H], the target's hidden states at all tokens but the root, or at the last ``feature_rows`` of
+    them; None if the drafter requests none.
+    target: the session in which the target reads the text. A drafter that uses the target's own layers may feed rows to
+    it. It drops these rows before it proposes, unless the target is to go on from them (``Proposal.begun``).
+    memory: the visitor's memory. load: the expected load of the first pass.
     """
 
     prompt: Sequence[int]
@@ -63,16 +66,18 @@ class Start:
 
 @dataclass(frozen=True)
 class Kept:
-    """The outcome of a step, as far as a drafter may know it.
+    """The part of a step's outcome that a drafter may know.
 
-    tree: the drafter's proposal. path: kept nodes from depth 1 downwards. tokens: the step's output
-    (kept path and final token). final: as in a verdict. Under a rule that leaves the next token to the draft
-    (None), the last kept node takes the place of the final token: it is the next root, has yet to be read, and is
-    not in ``path``. logits: [N+1, V] of the target, after the root and each node; where the target did not look, a row
-    is NaN, or ``logits`` is None.
-    features: [1 + len(path), n*H] the target's hidden states at the root and the kept nodes, or
-    None if the drafter asked for none. root: the token below which the tree was drafted. position: tokens committed
-    before the step. milliseconds: the time of the step so far, by stage; of a shared pass, only this text's share.
+    tree: the drafter's proposal. path: the kept nodes, from depth 1 downwards. tokens: the step's output (path and
+    final token).
+    final: as in a verdict. Under a rule that leaves the next token to the draft it is None; the last kept node is then
+    the next root, has yet to be read, and is not in ``path``.
+    logits: [N+1, V] of the target, after the root and each node; NaN in rows that it did not compute; None without a
+    pass.
+    features: [1 + len(path), n*H], the target's hidden states at the root and the kept nodes; None if the drafter
+    requests none.
+    root: the token below which the tree was drafted. position: the number of tokens committed before the step.
+    milliseconds: the time of the step so far, by stage; of a pass shared with other texts, only this text's share.
     probes: logits [M, V] of the drafter's probe rows, or None. load: the load of the pass.
     """
 
@@ -90,9 +95,9 @@ class Kept:
 
 
 class Drafter(ABC):
-    """Proposes trees for one sequence; one instance serves one run.
+    """Proposes draft trees for one text; one instance serves one run.
 
-    A drafter sees the context, its own state, and the contents of ``Start``.
+    A drafter sees the context, its own state, and the contents of ``Start`` and ``Kept``.
     """
 
     key: ClassVar[str]
@@ -104,8 +109,8 @@ class Drafter(ABC):
     options: ClassVar[tuple[Option, ...]] = ()
 
     draw_kinds: ClassVar[tuple[str, ...]]
-    """The kinds of draw that it makes in sampled decoding. At temperature 0 the likeliest tokens take the place of draws
-    from a law, ``one_hot``."""
+    """The kinds of draw in sampled decoding. At temperature 0 the drafter takes the likeliest tokens instead of drawing
+    from a law; their kind is ``one_hot``."""
 
     shape: ClassVar[Shape] = "any"
 
@@ -122,58 +127,64 @@ class Drafter(ABC):
     """The loop in which the drafter runs (``engine.loops``)."""
 
     text_law: ClassVar[str] = ""
-    """The law of its texts, in words, where it decides which text is written (as ``engine.core.rule.Verifier.law``)."""
+    """The law of its texts, in words, if the drafter decides which text is written
+    (``engine.core.rule.Verifier.law``)."""
 
     mixed_siblings: ClassVar[bool] = False
-    """Whether siblings may differ in kind or law."""
+    """Whether draws under one node may differ in kind or law."""
+
+    about_pictures: ClassVar[bool] = False
+    """Whether it differs from a drafter of texts only beside a picture or a film."""
 
     uses_target: ClassVar[bool] = False
     """Whether the drafter feeds rows to the target's own session, or adds probe rows to the target's passes."""
 
     rows_kept: ClassVar[int] = 0
-    """Most rows of the target's session that it keeps beside those of the text."""
+    """The most rows of the target's session that the drafter keeps besides the rows of the text."""
 
     learns: ClassVar[bool] = False
     """Whether the drafter keeps anything in the visitor's memory."""
 
     keeps_settings_only: ClassVar[bool] = False
-    """Whether it keeps settings that it searched for, and nothing of the texts."""
+    """Whether the drafter keeps in that memory only settings that it searched for, and nothing of the texts."""
 
     reads_chains: ClassVar[bool] = False
-    """Whether its draft models read chains of their likeliest tokens in greedy decoding (``Session.read_ahead``)."""
+    """Whether its draft models read chains of their own likeliest tokens in greedy decoding
+    (``Session.read_ahead``)."""
 
     size_option: ClassVar[str | None] = None
     """The option that sets the number of drafted nodes; 0 means the number that pays on this machine."""
 
     usual_size: ClassVar[int] = 0
-    """The size that replaces a 0 where nothing has been measured."""
+    """The size that replaces a size of 0 where nothing has been measured."""
     yours: ClassVar[bool] = False
-    """Whether it comes from a folder outside this repository (``engine.finding.outside``)."""
+    """Whether the drafter comes from a folder outside this repository (``engine.finding.outside``)."""
 
     arm: ClassVar[Arm | None] = None
-    """The guesses by which a drafter that chooses at each step may choose it; only of the class that declares it."""
+    """First guesses for drafters that choose a drafter at each step; None if they may not choose this one. Not
+    inherited."""
 
     sources: ClassVar[tuple[type[Drafter], ...]] = ()
-    """The drafters whose drafts it joins, each of which can also be measured alone."""
+    """The drafters whose drafts this drafter joins; each of them can also be measured alone."""
 
     trial: ClassVar[Mapping[str, Value]] = {}
-    """Options for tests and figures: a small setting in which a tiny model shows the drafter at work."""
+    """Options for tests and figures: a small setting in which a tiny model shows how the drafter works."""
 
     draft_features: tuple[int, ...] = ()
-    """Indices into the draft model's hidden_states that the drafter asks for."""
+    """Indices into the draft model's hidden_states that the drafter requests."""
 
     feature_layers: tuple[int, ...] = ()
-    """Indices into the target's hidden_states that the drafter asks for."""
+    """Indices into the target's hidden_states that the drafter requests."""
 
     feature_rows: int | None = None
-    """The number of last prompt tokens at which the drafter asks for hidden states; None is all."""
+    """The number of last prompt tokens at which the drafter requests hidden states; None means all."""
 
     max_context: float = math.inf
     """The longest text, in tokens, that the drafter can follow; beyond it the target decodes plainly."""
 
     wants_features: bool = True
-    """Whether the drafter needs the features of the next pass; asked after each proposal. A pass may return them even
-    so."""
+    """Whether the drafter needs the features of the next pass; read after each proposal. A pass may return them even if
+    False."""
 
     def __init__(self, settings: Mapping[str, Value]) -> None:
         self.settings = dict(settings)
@@ -182,13 +193,14 @@ class Drafter(ABC):
 
     @classmethod
     def build(cls, settings: Mapping[str, Value], models: Models) -> Drafter:
-        """An instance for one run, given its resolved options and the run's models."""
+        """An instance for one run, built from its resolved options and the run's models."""
         return cls(settings)
 
     @classmethod
     def at_fixed_size(cls, settings: Mapping[str, Value]) -> Mapping[str, Value] | None:
-        """For a drafter that chooses its size at every step by what steps cost: the options under which each step drafts the
-        whole size. It is built with the costs of such steps on this machine (``Models.step_costs``)."""
+        """For a drafter that chooses its size at every step by the cost of steps: the options under which each step
+        drafts the whole size. It is built with the costs of such steps on this machine (``Models.step_costs``). None
+        for other drafters."""
         return None
 
     @classmethod
@@ -198,56 +210,57 @@ class Drafter(ABC):
 
     @classmethod
     def may_use(cls) -> Mapping[str, str]:
-        """The parts that the drafter takes where they are at hand: role -> kind."""
+        """The parts that the drafter uses if they are available: role -> kind."""
         return {}
 
     @classmethod
     def own_rule(cls, sampling: Sampling) -> str:
-        """The key of the rule that judges the drafter unless another is chosen."""
+        """The key of the rule that judges the drafter unless another rule is chosen."""
         return cls.default_greedy_verifier if sampling.greedy else cls.default_verifier
 
     @property
     def most_nodes(self) -> int:
-        """The most nodes of a step, as far as the options tell; else 0."""
+        """The most nodes of a step according to the options; 0 if the options do not say."""
         return int(self.settings.get(self.size_option or "length", 0))
 
     def expect(self, coming: Expected) -> None:
-        """Prepare, before a text is timed, for a text of this size."""
+        """Prepare for a text of this size; called before the text is timed."""
 
     @classmethod
     def kinds(cls, sampling: Sampling) -> frozenset[str]:
-        """The kinds of draw that the drafter makes under these settings; they decide exactness.
+        """The kinds of draw that the drafter makes under this sampling. They decide which rules are exact for it.
 
-        ``unseen``: tokens that are kept although the target never looks at them; no rule is exact for them.
+        The kind ``unseen`` marks tokens that are kept although the target never reads them; no rule is exact for it.
         """
         drawn = ("iid", "without_replacement") if sampling.greedy else ()
         return frozenset("one_hot" if kind in drawn else kind for kind in cls.draw_kinds)
 
     def begin(self, start: Start) -> None:
-        """Start a sequence. The copy of ``start`` that is kept has no features: they are large and needed only here."""
+        """Start a text. The drafter keeps a copy of ``start`` without the features, which are large and needed only
+        now."""
         self.start = replace(start, features=None)
         self.sampling = start.sampling
         self.chance = start.chance
 
     @abstractmethod
     def propose(self, context: Sequence[int], max_depth: int) -> DraftTree | Proposal:
-        """Draft below the root, context[-1]; no deeper than max_depth (at least 1). A tree by itself, or with the rows
-        that go with it into the target's pass."""
+        """Draft below the root, context[-1], no deeper than max_depth (at least 1). Returns a tree, or a ``Proposal``
+        that adds rows to the target's pass over the tree."""
 
     def prepare(self) -> None:
-        """Prepare for what may come of the last proposal, if any was made; in the loop ``prepared``, on another thread while
-        the target reads it."""
+        """Prepare drafts for possible outcomes of the last proposal. In the loop ``prepared`` this runs on another
+        thread while the target reads the proposal."""
 
     def observe(self, kept: Kept) -> None:
         """Take note of the outcome of the last proposal."""
 
     def device_twin(self) -> Drafter:
-        """The drafter of an unrecorded text whose target computes on static buffers: this one, or another that proposes the
-        same trees with fewer copies to the host. Asked before ``begin``."""
+        """The drafter to use for an unrecorded text whose target computes on static buffers: this drafter, or one that
+        proposes the same trees with fewer copies to the host. Called before ``begin``."""
         return self
 
     def passes(self) -> Mapping[str, int]:
-        """Forward passes of its own models since the text began, by role."""
+        """The number of forward passes that the drafter's own models have made since the text began, by role."""
         return {}
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
-"""The ends of a text: tokens, and strings that the text may come to contain.
+"""The ends of a text: end tokens, and strings that end the text once it contains one of them.
 
-A draft may run on past such an end. Everything after the end is dropped, so that the text is the one that
+A draft may run past such an end. Everything after the end is dropped, so that the text is the one that
 plain decoding would have written: its last token is the one that completes the end.
 """
 
@@ -19,8 +19,8 @@ TYPED = {"n": "\n", "t": "\t", "\\": "\\"}
 
 
 def typed(line: str) -> str:
-    """A stop string as a person types it on one line, where \\n is a line break, \\t a tab and \\\\ a backslash; a backslash
-    before any other character is only a backslash."""
+    """A stop string that a person typed on one line, with its escapes replaced: \\n is a line break, \\t a tab and \\\\
+    a backslash. A backslash before any other character stays."""
     return re.sub(r"\\([nt\\])", lambda match: TYPED[match[1]], line)
 
 
@@ -50,7 +50,7 @@ class StopStrings:
         return bool(self._strings)
 
     def behind(self, prompt: Sequence[int]) -> Place:
-        """The place where the text begins."""
+        """The place after the prompt, where the text begins."""
         return detokenizer(self._tokenizer).start.pieces(prompt)[1]
 
     def occur_in(self, text: str) -> bool:
@@ -60,8 +60,12 @@ class StopStrings:
 
 @dataclass(frozen=True)
 class Written:
-    """The text after a prompt, as far as a stop string may lie in it. end: of that text. tail: its last characters,
-    among which a string may begin. ended: whether a string ends in what the last token added."""
+    """The end of the text after a prompt, as needed for finding stop strings.
+
+    end: the place where the next token is added. tail: the last characters of the text, among which a stop string may
+    begin.
+    ended: whether the text that the last token added completes a stop string.
+    """
 
     strings: StopStrings
     end: Place
@@ -69,7 +73,7 @@ class Written:
     ended: bool = False
 
     def after(self, token: int) -> Written:
-        """The text with this token."""
+        """The end of the text after one more token."""
         piece, _, end = self.end.add(token)
         text = self.tail + piece
         tail = text[max(0, len(text) - self.strings.longest + 1) :]
@@ -77,7 +81,8 @@ class Written:
 
 
 class Ending:
-    """The ends of one text. tokens: ids that end it. strings: None if there are none. prompt: the tokens before it."""
+    """The ends of one text. tokens: ids that end it. strings: stop strings, or None. prompt: the tokens before the
+    text."""
 
     def __init__(
         self, tokens: frozenset[int], strings: StopStrings | None = None, prompt: Sequence[int] = ()
@@ -91,7 +96,8 @@ class Ending:
         return self._written is None
 
     def first(self, tokens: Sequence[int]) -> int | None:
-        """How many of these tokens, next in the text, are kept if one of them ends it; else None."""
+        """The number of these tokens, the next of the text, up to and including the first that ends the text; None if
+        none does."""
         written = self._written
         for count, token in enumerate(tokens, start=1):
             written = written and written.after(token)
@@ -100,12 +106,12 @@ class Ending:
         return None
 
     def commit(self, tokens: Sequence[int]) -> None:
-        """These tokens are part of the text now."""
+        """Append these tokens to the text."""
         for token in tokens:
             self._written = self._written and self._written.after(token)
 
     def why(self, last: int) -> Literal["eos", "stop"] | None:
-        """The reason why the text ends after its last token; None if the text goes on."""
+        """The reason why the text ends after its last token ``last``; None if the text goes on."""
         if last in self.tokens:
             return "eos"
         ended = self._written is not None and self._written.ended

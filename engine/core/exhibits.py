@@ -1,6 +1,6 @@
 """Exhibits: data, typed by kind, with which a drafter or a rule explains a step.
 
-Token ids become text only in the recorder, so a cell that is a token says so with ``Token``.
+Token ids become text only in the recorder, so a cell that holds a token id is a ``Token``.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,8 @@ Cell = str | int | float | bool | None | Token
 
 @dataclass(frozen=True)
 class Exhibit:
-    """title: a few words. note: one sentence, or empty. meter: measured by the recorder."""
+    """The base of all exhibits. title: a few words. note: one sentence, or empty. meter: whether the recorder measured
+    it."""
 
     kind: ClassVar[str]
     title: str
@@ -29,7 +30,7 @@ class Exhibit:
     meter: bool = field(default=False, kw_only=True)
 
     def to_dict(self, piece: Callable[[int], str]) -> dict:
-        """The exhibit as written to the trace. piece: the text of a token id."""
+        """The exhibit in the form in which the trace stores it. piece: returns the text of a token id."""
         content: dict = {"kind": self.kind, "title": self.title}
         for name in names(type(self)):
             if name not in ("title", "note", "meter"):
@@ -58,7 +59,7 @@ class Table(Exhibit):
 
 @dataclass(frozen=True)
 class Matrix(Exhibit):
-    """values: one row per row label, and in it one number or None per column label."""
+    """Numbers by row and column. values: one row per row label; each has one number or None per column label."""
 
     kind = "matrix"
     rows: Sequence[Cell]
@@ -68,7 +69,7 @@ class Matrix(Exhibit):
 
 @dataclass(frozen=True)
 class Choice:
-    """One token of a lattice column and its probability."""
+    """A token in a column of a lattice, and its probability."""
 
     token: int
     p: float
@@ -76,7 +77,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class Lattice(Exhibit):
-    """columns: the choices of each position. path: the index chosen in each column."""
+    """Choices at consecutive positions, and a path through them. columns: the choices of each position. path: the index
+    chosen in each column."""
 
     kind = "lattice"
     columns: Sequence[Sequence[Choice]]
@@ -85,7 +87,7 @@ class Lattice(Exhibit):
 
 @dataclass(frozen=True)
 class Layer:
-    """state: run | skipped | exit | adapter."""
+    """One layer of the target at a step. state: run | skipped | exit | adapter."""
 
     state: str
     value: float | None = None
@@ -102,7 +104,7 @@ class Layers(Exhibit):
 
 @dataclass(frozen=True)
 class Gauge(Exhibit):
-    """One number on a scale. mark: another number on the scale to compare it with."""
+    """One number on a scale. mark: a second number on the scale, for comparison."""
 
     kind = "gauge"
     value: float | None
@@ -120,7 +122,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Curve(Exhibit):
-    """Lines over one axis. mark: a place on the axis."""
+    """Lines over one x axis. mark: a place on the axis to mark."""
 
     kind = "curve"
     x: Sequence[float]
@@ -132,7 +134,8 @@ class Curve(Exhibit):
 
 @dataclass(frozen=True)
 class Cloud:
-    """points: [x, y] each. name: clouds named accepted, rejected or recovered are drawn like such tokens."""
+    """Points of one kind. points: [x, y] each. name: a cloud named accepted, rejected or recovered has the colour of
+    such tokens."""
 
     name: str
     points: Sequence[Sequence[float]]
@@ -140,7 +143,7 @@ class Cloud:
 
 @dataclass(frozen=True)
 class Panel:
-    """Clouds in one frame."""
+    """Clouds drawn in one frame."""
 
     name: str
     clouds: Sequence[Cloud]
@@ -148,7 +151,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Clouds(Exhibit):
-    """Clouds of points side by side, all on the same axes."""
+    """Panels of clouds side by side, with the same axes."""
 
     kind = "clouds"
     panels: Sequence[Panel]
@@ -164,7 +167,7 @@ class Later:
         self.make = make
 
     def to_dict(self, piece: Callable[[int], str]) -> dict:
-        """See ``Exhibit``."""
+        """Make the exhibit and return it as ``Exhibit.to_dict`` does."""
         return self.make().to_dict(piece)
 
 
@@ -175,8 +178,8 @@ def names(cls: type) -> tuple[str, ...]:
 
 
 def plain(value: object, piece: Callable[[int], str]) -> object:
-    """Nested cells as JSON values; numbers with seven significant digits, none of them NaN."""
-    kind = type(value)  # most values are of few types, which are recognised sooner than matched
+    """Nested cells as JSON values. Numbers have seven significant digits; NaN and infinity become None."""
+    kind = type(value)  # a quick test of the commonest types, before the slower match
     if kind is float:
         return _number(value)
     if kind in _AS_IT_IS:

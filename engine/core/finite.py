@@ -1,4 +1,4 @@
-"""A model whose weights or numbers have overflowed gives NaN, and nothing may be decided from NaN."""
+"""Checks that refuse NaN. A model whose weights or activations have overflowed gives NaN, which must decide nothing."""
 
 import math
 from collections.abc import Iterable
@@ -10,10 +10,10 @@ from engine.errors import UserError
 
 
 def refuse_nan(rows: Tensor, name: str) -> None:
-    """rows: logits [R, V] or hidden states [R, H]; -inf may stand for tokens that cannot come.
+    """Raises UserError if a row holds NaN or infinity, or only -inf.
 
-    Makes the host wait for the device. Raises UserError, one sentence, if a row holds NaN or
-    infinity, or only -inf.
+    rows: logits [R, V] or hidden states [R, H]; -inf may stand for tokens that cannot come. Makes the host wait for the
+    device.
     """
     if not rows.numel():
         return
@@ -32,6 +32,7 @@ def _largest(rows: Tensor) -> list[float]:
 
 
 def refuse_nan_among(probabilities: Iterable[float | None], name: str) -> None:
-    """Raises UserError if a probability on the host is NaN; None is skipped. name: the model's, for the message."""
+    """Raises UserError if a probability on the host is NaN; None is skipped. name: the name of the model, for the
+    message."""
     if any(q is not None and math.isnan(q) for q in probabilities):
         raise UserError(f"{name} gave NaN in the place of probabilities; the run ends.")

@@ -6,20 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-FORGETTING = 0.95  # weight of earlier steps in the share that was kept, per step
-IDLE = 0.985  # the same, per step in which nothing was judged
-BELIEF = 3.0  # drafted tokens that the first guess of the share counts for, at all times
+FORGETTING = 0.95  # the weight of earlier steps in the kept share shrinks by this factor per step
+IDLE = 0.985  # the factor for a step in which nothing was judged
+BELIEF = 3.0  # the first guess of the share always weighs as much as this many drafted tokens
 GUESS = 0.85
-"""That first guess. It is high because a long draft shows sooner than a short one how many of its tokens are kept."""
+"""The first guess of the kept share. It is high because a long draft shows sooner than a short one how many of its
+tokens are kept."""
 
 RowsOf = Callable[[Sequence[int]], int]
-"""From the rows that each text asks for to the rows that the pass computes for all of them."""
+"""A function from the number of rows that each text needs to the number of rows that their shared pass computes."""
 
 
 @dataclass
 class Acceptance:
-    """The share of a text's judged drafted tokens that were kept; older steps count less, so the share of a text without
-    drafts goes back to the first guess."""
+    """The share of a text's judged drafted tokens that were kept. Older steps count less, so the share of a text that
+    makes no drafts goes back to the first guess."""
 
     guess: float = GUESS
     kept: float = 0.0
@@ -27,7 +28,7 @@ class Acceptance:
 
     @classmethod
     def as_of(cls, chances: Sequence[float]) -> Acceptance:
-        """The estimate for a new text that joins texts with these shares."""
+        """The estimate for a new text that joins texts with these kept shares."""
         return cls(fmean(chances)) if chances else cls()
 
     @property
@@ -42,9 +43,10 @@ class Acceptance:
 
 @dataclass(frozen=True)
 class Load:
-    """texts: how many shared the pass. rows: computed by it, padding included. context: the tokens up to the
-    texts' roots, summed. chances: by text, the share of its drafted tokens that were kept in the steps before this
-    one. rows_of: predicts ``rows`` of the next pass."""
+    """The load of one target pass.
+    texts: the number of texts that shared the pass. rows: the rows that it computed, padding included. context: the
+    number of tokens up to the root, summed over the texts. chances: for each text, the share of its drafted tokens that
+    were kept in earlier steps. rows_of: predicts ``rows`` of the next pass."""
 
     texts: int = 1
     rows: int = 1
@@ -54,18 +56,19 @@ class Load:
 
     @property
     def shared(self) -> bool:
-        """Whether other texts made the pass larger."""
+        """Whether the pass was larger because of other texts."""
         return self.texts > 1 or self.rows_of is not sum
 
     @property
     def drafted(self) -> bool:
-        """Whether any of the texts had a draft."""
+        """Whether at least one of the texts had a draft."""
         return self.rows > self.rows_of([1] * self.texts)
 
 
 @dataclass(frozen=True)
 class Expected:
-    """prompt: its tokens. length: the most tokens of the whole text. Both are 0 if they are not known."""
+    """The size of a text that is about to begin. prompt: the number of prompt tokens. length: the most tokens of the
+    whole text, prompt included. Both are 0 if they are not known."""
 
     prompt: int = 0
     length: int = 0

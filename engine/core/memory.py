@@ -1,7 +1,7 @@
-"""The memory that drafters may keep from one run to the next, for one visitor.
+"""The memory in which drafters keep data from one run to the next, for one visitor.
 
-A memory is bounded in bytes, can be emptied, and is never shared: a drafter that learns from a text
-learns for the visitor who wrote it.
+A memory is bounded in bytes, can be emptied, and is never shared: a drafter that learns from a text learns for the
+visitor who wrote it.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ class Store(ABC):
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Bytes that it holds now. Another thread may read this while the store is learning."""
+        """The number of bytes that the store holds now. Another thread may read it while the store is learning."""
 
 
 S = TypeVar("S", bound=Store)
 
 
 class Memory:
-    """Stores by key. When they outgrow the limit, the least recently used store is forgotten.
+    """Stores by key. When the stores outgrow the limit, the least recently used store is deleted.
 
     Safe for several threads: a run may be cancelled, or the memory emptied, while another run is in a step.
     """
 
     def __init__(self, limit: int = USUAL_LIMIT) -> None:
-        """limit: bytes."""
+        """limit: the most bytes of all stores together."""
         self.limit = limit
         self._stores: dict[object, Store] = {}
         self._lock = threading.RLock()
@@ -51,10 +51,10 @@ class Memory:
             return sum(store.nbytes for store in self._stores.values())
 
     def store(self, key: object, make: Callable[[], S]) -> S:
-        """The store of this key, made if there is none.
+        """The store of this key; if there is none, a new store that ``make`` returns.
 
-        The key must name everything that a store depends on: the drafter, its target, its options. A
-        store that is by itself larger than the limit serves this run and is not kept.
+        The key must name everything that a store depends on: the drafter, its target, its options. A store that is by
+        itself larger than the limit serves this run and is not kept.
         """
         with self._lock:
             store = self._stores.pop(key, None) or make()
@@ -63,12 +63,12 @@ class Memory:
             return store
 
     def trim(self) -> None:
-        """Forget stores, least recently used first, until the rest fits. Call this after learning."""
+        """Delete stores, the least recently used first, until the others fit the limit. Call this after learning."""
         with self._lock:
             while self._stores and self.nbytes > self.limit:
                 del self._stores[next(iter(self._stores))]
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Delete all stores."""
         with self._lock:
             self._stores.clear()

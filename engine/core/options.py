@@ -16,11 +16,11 @@ Value = int | float | bool | str
 
 @dataclass(frozen=True)
 class Option:
-    """One setting: its name, type, range, default and a line of help.
+    """One setting: its name, type, default, range and help text.
 
-    label: its name for people; if empty, the plain name serves. advanced: folded away at first.
-    only: ``greedy`` or ``sampled`` if the setting does nothing in the other kind of decoding.
-    depends_on: another option and the value that it must have for this option to do anything.
+    label: its name on the page; if empty, ``name`` is used. advanced: whether the page folds it away at first.
+    only: ``greedy`` or ``sampled`` if the setting has an effect in that kind of decoding only.
+    depends_on: another option, and the value that it must have for this option to have an effect.
     """
 
     name: str
@@ -39,11 +39,11 @@ class Option:
         return asdict(self)
 
     def meaning(self, help: str) -> "Option":
-        """The option with ``help`` as its line of help."""
+        """A copy of the option with the help text ``help``."""
         return replace(self, help=help)
 
     def parse(self, raw: object) -> Value:
-        """A value as it was typed or sent, as this option's type. Raises UserError if it does not fit."""
+        """Convert a typed or sent value to this option's type. Raises UserError if the value does not fit."""
         value = _PARSERS[self.type](raw)
         if value is None or (self.choices and value not in self.choices):
             raise UserError(f"Option {self.name} must be {self._values()}, not {raw!r}.")
@@ -61,7 +61,7 @@ class Option:
 
 
 def whole(name: str, default: int, least: int, most: int, label: str = "", **more) -> Option:
-    """A whole number from ``least`` to ``most``. more: further fields."""
+    """An option whose value is a whole number from ``least`` to ``most``. more: further fields of ``Option``."""
     return Option(name, "int", default, "", least, most, label=label, **more)
 
 
@@ -108,16 +108,16 @@ _PARSERS = {"int": _parse_int, "float": _parse_float, "bool": _parse_bool, "choi
 def resolve(
     owner: str, declared: Iterable[Option], values: Mapping[str, object]
 ) -> dict[str, Value]:
-    """Every declared option with its value, or its default where it has none here.
+    """The value of every declared option: from ``values``, or else its default.
 
-    owner: the owner of the options, for the message. Raises UserError for an unknown name or a
-    value that does not fit.
+    owner: the drafter or rule that has the options, for messages. Raises UserError for an unknown name or a value that
+    does not fit.
     """
     by_name = {option.name: option for option in declared}
     for name in values:
         if name not in by_name:
-            known = ", ".join(by_name) or "none"
-            raise UserError(f"{owner} has no option {name!r}; its options are: {known}.")
+            names = ", ".join(by_name) or "none"
+            raise UserError(f"{owner} has no option {name!r}; its options are: {names}.")
     return {
         name: option.parse(values[name]) if name in values else option.default
         for name, option in by_name.items()

@@ -33,23 +33,22 @@ def overlapped(
     recorded: bool = True,
     reading: PromptReading | None = None,
 ) -> Iterator[Step]:
-    """Write the requested text, a step at a time; see ``engine.core.decode.decode``.
+    """Write the requested text and yield each step; see ``engine.core.decode.decode``.
 
-    In each step the target reads the root and the tokens drafted before, while the drafter, which
-    must draft chains, writes more after them. Then the tokens drafted before and the first of the
-    new ones are judged, because the target's pass gave p up to there.
+    In each step the target reads the root and the tokens that were drafted in the last step. Meanwhile the drafter,
+    which must draft chains, drafts more tokens after them. Then the earlier tokens and the first of the new tokens are
+    judged, because the target's pass gives p up to there.
 
-    *Pre-verify*: nothing had been drafted before, so the first token of the new draft is checked while
-    the rest of it is being written. *Post-verify*: tokens of the last step wait to be checked while
-    the draft goes on. If everything judged is kept, the other new tokens wait for the next step;
-    after a rejection they are thrown away. So a draft runs on as long as it is right.
+    *Pre-verify*: no tokens wait, so the first token of the new draft is checked while the rest of the draft is being
+    written. *Post-verify*: tokens of the last step are checked while the draft goes on. If all judged tokens are kept,
+    the other new tokens wait for the next step; after a rejection they are dropped. So a draft continues until a token
+    is rejected.
 
-    Exact with every rule that is exact for the drafter's kind of draw: each token is drawn from q
-    given exactly the text before it, and it is judged only if all of that text was kept.
+    Exact with every rule that is exact for the drafter's kind of draw: each token is drawn from q given exactly the
+    text before it, and it is judged only if all of that text was kept.
 
-    Milliseconds add up to the time on the clock: ``verify`` is the target's pass with the drafting that
-    ran beside it, ``draft`` the time in which only the draft ran. Spans use a clock that stands still
-    while the caller has the step.
+    Milliseconds add up to elapsed time: ``verify`` is the target's pass with the drafting that ran beside it, ``draft``
+    the time in which only the draft ran. Spans use a clock that stands still while the caller has the step.
     """
     text = OverlappedText(target, request)
     clock = Clock(target.device, precise=True)
@@ -70,7 +69,7 @@ def overlapped(
 
 @dataclass(frozen=True)
 class Guess:
-    """A drafted token that may wait for a later step, with everything that its judging needs."""
+    """A drafted token that may wait for a later step, with the data that judging it needs."""
 
     token: int
     kind: Kind
@@ -80,7 +79,7 @@ class Guess:
 
 
 class OverlappedText(Text):
-    """A text with tokens in its draft that have not been judged yet."""
+    """A text whose draft holds tokens that have not been judged yet."""
 
     def __init__(self, target: Target, request: TextRequest) -> None:
         super().__init__(target, request)
@@ -88,7 +87,7 @@ class OverlappedText(Text):
         self._in_a_row = 0  # drafted tokens kept since the last rejection
 
     def step(self, pair: Pair, clock: Clock, elapsed: float) -> Step:
-        """elapsed: engine milliseconds since the run began."""
+        """Make and finish one step. elapsed: engine milliseconds since the run began."""
         waiting = self._waiting
         question = Draft(self.context[-1], _chain(waiting), len(self.context))
         seen, fresh = self._both(pair, question)
@@ -119,7 +118,8 @@ class OverlappedText(Text):
         return step
 
     def _both(self, pair: Pair, question: Draft) -> tuple[Timed[Seen], Timed[list[Guess]]]:
-        """The target's pass, and a draft after the tokens that it reads."""
+        """Make the target's pass over ``question`` and, at the same time, a draft after the tokens that the pass
+        reads."""
         behind = [*self.context, *question.tree.tokens]
         room = min(self._limit, self.drafter.max_context) - len(behind)
         if self.request.most_nodes is not None:  # a shorter chain is exact: no drawn token decides
@@ -131,7 +131,7 @@ class OverlappedText(Text):
         return pair.run(lambda: self.session.look(question), draft)
 
     def _guesses(self, context: Sequence[int], room: int) -> list[Guess]:
-        """A chain drafted after these tokens. Raises ValueError for a tree that branches."""
+        """A chain of at most ``room`` tokens drafted after ``context``. Raises ValueError for a tree that branches."""
         tree = self._proposal(context, room).tree
         if tree.parents != list(range(-1, len(tree) - 1)):
             raise ValueError(
@@ -149,8 +149,8 @@ class OverlappedText(Text):
     def _judged(self, judged: DraftTree, position: int, logits: Tensor, p: Tensor) -> Verdict:
         """The verdict on a chain, given logits and p [R, V] of the rows that the target read.
 
-        If the target has not read the last judged token, nothing is known about the token after it. The
-        rule is then given an arbitrary law, and the final token that it draws from that law is not used.
+        If the target has not read the last judged token, p after that token is unknown. The rule then receives an
+        arbitrary law for it, and the final token that it draws from that law is not used.
         """
         extra = len(judged) + 1 - len(p)
         unknown = torch.zeros_like(p[:extra])
@@ -166,18 +166,21 @@ class OverlappedText(Text):
         return self.request.verifier.judge(case)
 
     def _final(self, final: Final, verdict: Verdict, read_on: bool) -> Final:
-        """read_on: the last judged token is one of the new ones, which the target has not read."""
+        """The kind of final token of the step, or None: a bonus token is dropped if its law is unknown or the text is
+        full.
+        read_on: whether the last judged token is one of the new tokens, which the target has not read."""
         full = len(self.context) + len(verdict.accepted) >= self._limit
         return None if final == "bonus" and (read_on or full) else final
 
     def _goes_on(self, verdict: Verdict, judged: DraftTree) -> bool:
-        """Whether everything judged was kept and the text does not end with it."""
+        """Whether all judged tokens were kept and none of them ends the text."""
         kept = verdict.accepted
         ended = self.ending.first([judged.tokens[node] for node in kept]) is not None
         return len(kept) == len(judged) and not ended
 
     def _keep(self, seen: Seen, verdict: Verdict, final: Final) -> Tensor | None:
-        """The target may not have read the last kept token; then there is no row of it to leave out."""
+        """Commit the rows that the target has read. It may not have read the last kept token; that token then has no
+        row to leave out."""
         read = [node for node in verdict.accepted if node + 1 < self.session.rows]
         return super()._keep(seen, replace(verdict, accepted=read), "bonus")
 
@@ -203,13 +206,14 @@ def _chain(guesses: Sequence[Guess]) -> DraftTree:
 
 
 def _padded(rows: Tensor, count: int) -> Tensor:
-    """rows [R, V] -> [count, V], NaN in the rows that the target did not compute."""
+    """rows [R, V] -> [count, V]; the rows that the target did not compute are NaN."""
     missing = rows.new_full((count - len(rows), rows.shape[-1]), torch.nan)
     return torch.cat([rows, missing])
 
 
 def stage_times(seen: Timed, wall: float) -> dict[str, float]:
-    """Milliseconds of drafting alone, and of the target's pass, within ``wall`` milliseconds in which both ran."""
+    """Milliseconds in which only the draft ran, and of the target's pass, out of ``wall`` milliseconds in which both
+    were done."""
     verify = min(wall, seen.end - seen.start)
     return {"draft": wall - verify, "verify": verify}
 

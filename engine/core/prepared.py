@@ -1,4 +1,4 @@
-"""The prepared loop: while the target checks a draft, the drafter prepares drafts for what may come of it.
+"""The prepared loop: while the target checks a draft, the drafter prepares drafts for its possible outcomes.
 
 Kumar et al., "Speculative Speculative Decoding" (2026). The loop is a generator, and nothing runs between two steps.
 """
@@ -21,11 +21,11 @@ def prepared(
     recorded: bool = True,
     reading: PromptReading | None = None,
 ) -> Iterator[Step]:
-    """Write the requested text, a step at a time; see ``engine.core.decode.decode``.
+    """Write the requested text and yield each step; see ``engine.core.decode.decode``.
 
-    Each step is one of ``decode``; beside the target's pass, ``Drafter.prepare`` runs on another thread, or another stream
-    of a GPU. Milliseconds add up to the time on the clock: ``verify`` is the target's pass, ``draft`` the time in which only
-    the drafter ran. Exact with every rule that is exact for the drafter's kind of draw.
+    Each step is a step of ``decode``, but ``Drafter.prepare`` runs at the same time as the target's pass, on another
+    thread or another stream of a GPU. Milliseconds add up to elapsed time: ``verify`` is the target's pass, ``draft``
+    the time in which only the drafter ran. Exact with every rule that is exact for the drafter's kind of draw.
     """
     text = Text(target, request)
     drafter, clock = text.drafter, Clock(target.device, precise=True)

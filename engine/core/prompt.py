@@ -1,4 +1,4 @@
-"""Reading a prompt: once, for one text or for several that begin with it; whole, or a part at a time."""
+"""Reading a prompt once, for one text or for several that begin with it, in one pass or in parts."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,18 +9,19 @@ from engine.core.step import Clock
 from engine.core.target import Session, of_layers
 
 PART = 512
-"""Tokens of a part. A session reads as many in a pass, so a prompt gives the same numbers whole and in parts."""
+"""The number of tokens in a part. A session reads this many in a pass, so reading a prompt in parts gives the same
+numbers as reading it in one call."""
 
 
 class PromptReading:
-    """The target's pass over one prompt. The first text reads the prompt; the others copy the result.
+    """The target's pass over one prompt. The first text reads the prompt; other texts copy the result.
 
-    Each text has buffers of its own, with as many bytes as if it had read the prompt itself (2 layers
-    Hkv D numbers per token), and no two texts write to the same memory. The features are not copied,
-    because nothing writes to them. A text drops this object once it has begun, so the last one to
-    begin frees the memory. Texts take turns; this class is not thread-safe.
+    Each text has buffers of its own, with as many bytes as if it had read the prompt itself (2 layers Hkv D numbers per
+    token), and no two texts write to the same memory. The features are not copied, because nothing writes to them. A
+    text drops this object once it has begun, so the last text to begin frees the memory. Texts take turns; this class
+    is not thread-safe.
 
-    A long prompt holds up everybody who waits for the target, so it may be read a part at a time, with steps of other texts in
+    A long prompt delays every other text of the target, so it may be read in parts, with steps of other texts in
     between: Agrawal et al., SARATHI: Efficient LLM Inference by Piggybacking Decodes with Chunked Prefills (2023).
     """
 
@@ -32,20 +33,21 @@ class PromptReading:
         self._features: Tensor | None = None
         self._milliseconds: float | None = None
         self._ahead: Session | None = (
-            None  # reads the prompt a part at a time, and becomes a text's
+            None  # the session that reads the prompt in parts; a text takes it later
         )
-        self._parts: list[Tensor] = []  # features of the parts that were read
+        self._parts: list[Tensor] = []  # features of the parts read so far
 
     @property
     def unread(self) -> int:
-        """Tokens that no session has read yet."""
+        """The number of prompt tokens that no session has read yet."""
         if self._source is not None:
             return 0
         return len(self._tokens) - (0 if self._ahead is None else self._ahead.length)
 
     def read_part(self, fresh: Callable[[], Session], most: int, clock: Clock) -> int:
-        """Read the next ``most`` tokens, in a session that ``fresh`` opens and that a text takes afterwards. clock: measures it, its
-        last lap has just ended. Returns how many were read, 0 once all are. All ``expect`` come before."""
+        """Read up to ``most`` further tokens, in a session that ``fresh`` opens and that a text uses later. Returns how
+        many were read; 0 if all had been read. Call ``expect`` for every text before. clock: its last lap has just
+        ended; it times the read."""
         if not self.unread:
             return 0
         if self._ahead is None:
@@ -54,10 +56,10 @@ class PromptReading:
         part = self._tokens[
             start : start + (most if self._ahead.reads_parts else len(self._tokens))
         ]
-        wanted = start + len(part) - (len(self._tokens) - self._rows)
-        found = self._ahead.prefill(part, self._layers, max(0, min(len(part), wanted)))
-        if found is not None:
-            self._parts.append(found)
+        rows = start + len(part) - (len(self._tokens) - self._rows)
+        features = self._ahead.prefill(part, self._layers, max(0, min(len(part), rows)))
+        if features is not None:
+            self._parts.append(features)
         if not self.unread:
             self._source = self._ahead
             self._features = torch.cat(self._parts) if self._parts else None
@@ -66,7 +68,8 @@ class PromptReading:
         return len(part)
 
     def session(self, fresh: Callable[[], Session], layers: Sequence[int]) -> Session:
-        """A session with these feature layers for a text: the one that has read the prompt in parts, else what ``fresh`` opens."""
+        """A session with these feature layers for a text: the session that has read the prompt in parts, or a new one
+        from ``fresh``."""
         ahead = self._ahead
         if ahead is None or ahead is not self._source or ahead.features != tuple(layers):
             return fresh()
@@ -74,8 +77,8 @@ class PromptReading:
         return ahead
 
     def expect(self, layers: Sequence[int], rows: int | None = None) -> None:
-        """Announce that some text will want features of these layers at the last ``rows`` tokens (None: all).
-        If the prompt was already read without them, it is read again."""
+        """Announce that a text will need features of these layers at the last ``rows`` tokens (None: at all tokens). If
+        the prompt was already read without them, it is read again."""
         union = tuple(sorted({*self._layers, *layers}))
         rows = max(self._rows, self._count(rows) if layers else 0)
         if (union, rows) != (self._layers, self._rows):
@@ -87,8 +90,8 @@ class PromptReading:
         return len(self._tokens) if rows is None else min(rows, len(self._tokens))
 
     def fill(self, session: Session, rows: int | None = None) -> Tensor | None:
-        """Bring a fresh session of the target to the end of the prompt. Returns its features [T, n*H] at the
-        last ``rows`` tokens (None: all)."""
+        """Bring a fresh session of the target to the end of the prompt. Returns its features [T, n*H] at the last
+        ``rows`` tokens (None: all), or None if the session requests no layers."""
         self.expect(session.features, rows)
         if self._source is None:
             self._features = session.prefill(self._tokens, self._layers, self._rows)
@@ -99,9 +102,9 @@ class PromptReading:
         return None if features is None else features[self._rows - self._count(rows) :]
 
     def charge(self, spent: float) -> float:
-        """The time charged to a text for its prompt, given the milliseconds it spent on ``fill``: the
-        milliseconds that reading the prompt took, whichever text read it. So a text that copied the
-        result is charged as if it ran alone, and the order of the lanes of a race does not matter."""
+        """The milliseconds charged to a text for its prompt: the time that reading the prompt took, whichever text read
+        it. spent: the milliseconds that this text spent on ``fill``. So a text that copied the result is charged as if
+        it ran alone, and the order of the lanes of a race does not matter."""
         if self._milliseconds is None:
             self._milliseconds = spent
         return self._milliseconds

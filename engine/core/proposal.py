@@ -1,4 +1,4 @@
-"""A drafter's proposal for a step: a tree, and the rows that enter the target's pass with the tree."""
+"""A drafter's proposal for a step: a tree, and further rows for the target's pass over the tree."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from engine.core.tree import DraftTree
 
 @dataclass(frozen=True)
 class Proposal:
-    """A tree below the root. Where nothing goes with it, a drafter may return the tree by itself.
+    """A tree below the root, with extra rows or a partial reading. A drafter that has neither may return the tree
+    itself.
 
-    probes: extra rows that the drafter adds to the target's pass. begun: how far it has already read this tree through the
-    target's first layers.
+    probes: extra rows that the drafter adds to the target's pass. begun: how far the drafter has already read this tree
+    through the target's first layers.
     """
 
     tree: DraftTree
@@ -23,16 +24,17 @@ class Proposal:
 
     @classmethod
     def of(cls, product: DraftTree | Proposal) -> Proposal:
-        """product: what ``Drafter.propose`` returned."""
+        """The proposal for ``product``, the return value of ``Drafter.propose``."""
         return product if isinstance(product, cls) else cls(product)
 
     def truncated(self, max_depth: int) -> Proposal:
-        """Without nodes deeper than max_depth; a tree that is cut goes alone, because the other rows belong to all of it."""
+        """The proposal without nodes deeper than max_depth. If nodes are cut, probes and ``begun`` are dropped too,
+        because they belong to the whole tree."""
         tree = self.tree.truncated(max_depth)
         return self if tree is self.tree else Proposal(tree)
 
     def behind(self, forced: Sequence[int]) -> Proposal:
-        """The proposal moved behind the tokens that the constraint forces; see ``DraftTree.behind``."""
+        """The proposal with its tree moved below the tokens that the constraint forces; see ``DraftTree.behind``."""
         if not forced:
             return self
         probes = None if self.probes is None else self.probes.behind(len(forced))

@@ -1,4 +1,4 @@
-"""The input, the output and the base class of every acceptance rule."""
+"""The base class of every acceptance rule, its input and its output."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,8 +28,8 @@ Final = Literal["bonus", "recovered"] | None  # the target's token at the end of
 class Judgement:
     """One test of one node.
 
-    p, q: as this judgement used them (residuals, one-hot and division factors applied); None where the rule has none.
-    accept: the probability of keeping the node, given those before. coin: it is kept if coin < accept; None: no coin.
+    p, q: as the test used them (after residuals, one-hot and division factors); None where the rule has none.
+    accept: the chance of keeping the node, given the earlier tests. coin: kept if coin < accept; None without a coin.
     """
 
     node: int
@@ -45,8 +45,8 @@ class Verdict:
     """The outcome for one tree.
 
     accepted: the kept path, node indices from depth 1 downwards. status: one entry per node.
-    final_token: the target's own token after the path; ``recovered`` after a refusal, ``bonus`` when everything on the
-        path was accepted. With None, for rules that leave the next token to the draft, the final token is not used.
+    final_token: the target's own token after the path. final: ``recovered`` after a refusal, ``bonus`` if all tokens on
+    the path were accepted; None under rules that leave the next token to the draft, where final_token is not used.
     walk: the places that were visited, root (-1) first; empty where nothing was judged. exhibits: to be shown.
     residuals: by place, the law [V] from which the next token had to come once children had been refused there.
     """
@@ -65,11 +65,11 @@ class Verdict:
 class Case:
     """The input of a rule.
 
-    p: [N+1, V] the target's sampling laws after the root (row 0) and after node i (row i+1), on the target's device; may
-        be None for a rule that does not read p. logits: [N+1, V] of the target before temperature and truncation.
-    probes: logits [M, V] of the probe rows of this pass, or None. probe_rows: what these rows are, or None.
-    position: where the first drafted token would stand in the text; it keys the target's noise.
-    chance: coins, and the target's own draws. bound: the constraint on the text, or None.
+    p: [N+1, V] the target's laws after the root (row 0) and node i (row i+1), on its device, or None (see ``reads_p``).
+    logits: [N+1, V] of the target before temperature and truncation.
+    probes: logits [M, V] of the probe rows of this pass, or None. probe_rows: the description of these rows, or None.
+    position: the position of the first drafted token in the text; it keys the target's noise.
+    chance: coins, and draws from the target's laws. bound: the constraint on the text, or None.
     """
 
     tree: DraftTree
@@ -84,7 +84,7 @@ class Case:
 
 
 def statuses(size: int, accepted: list[int], judgements: list[Judgement]) -> list[Status]:
-    """One status per node: on the kept path, judged and refused, or neither."""
+    """One status per node: "accepted" on the kept path, else "rejected" if it was judged, else "ignored"."""
     status: list[Status] = ["ignored"] * size
     for judgement in judgements:
         status[judgement.node] = "rejected"
@@ -102,7 +102,7 @@ class Verifier(ABC):
     options: ClassVar[tuple[Option, ...]] = ()
 
     exact_kinds: ClassVar[frozenset[str]] = frozenset()
-    """Kinds of proposal with which the output keeps the target's distribution; none for a lossy rule."""
+    """Kinds of draw with which the output keeps the target's distribution; empty for a lossy rule."""
 
     shapes: ClassVar[frozenset[str] | None] = None
     """The shapes of drafts (``engine.core.drafter.Shape``) that the rule can judge; None: every tree."""
@@ -112,16 +112,16 @@ class Verifier(ABC):
     same_text: ClassVar[bool] = False  # whether a seed means one text, whatever is drafted
 
     law: ClassVar[str] = ""
-    """Which law its texts follow, in words, where they are meant to follow another than the target's: no rule is exact then."""
+    """The law of its texts, in words, if they are meant to follow another than the target's: no rule is exact then."""
 
-    constrained_law: ClassVar[str] = MASKED  # which the rule, if exact, keeps under a constraint
+    constrained_law: ClassVar[str] = MASKED  # kept under a constraint, if the rule is exact
     learns: ClassVar[bool] = False  # whether the rule keeps anything in the visitor's memory
     tests_tokens: ClassVar[bool] = False
-    """Whether the rule asks the constraint about single tokens; neither p nor q is masked then."""
+    """Whether the rule tests single tokens against the constraint; then neither p nor q is masked."""
 
     sentences: ClassVar[Mapping[str, str]] = {}
-    """Sentences that say why a token was kept or refused, by judgement rule and outcome ("iid.kept", "iid.refused"), and
-    where the final token came from ("recovered", "bonus"). Placeholders: {token} {p} {q} {accept} {coin} {final}."""
+    """Sentences that say why a token was kept or refused, by judgement rule and outcome ("iid.kept", "iid.refused"),
+    and where the final token came from ("recovered", "bonus"). They may use {token} {p} {q} {accept} {coin} {final}."""
 
     trial: ClassVar[dict[str, Value]] = {}  # options that show the rule at work on tiny models
 
@@ -135,16 +135,16 @@ class Verifier(ABC):
 
     @classmethod
     def judges(cls, shape: str, kinds: Iterable[str]) -> bool:
-        """Whether the rule can judge drafts of this shape, drawn in these ways."""
+        """Whether the rule can judge drafts of this shape that consist of these kinds of draw."""
         return cls.shapes is None or shape in cls.shapes
 
     def weighing(self, target: Target, prompt: Sequence[int]) -> Constraint | None:
-        """The constraint with which the rule weighs logits of target and draft along a tree's paths; None for most rules."""
+        """A constraint by which the rule reweights the logits of target and draft along a tree's paths, or None."""
 
     @abstractmethod
     def judge(self, case: Case) -> Verdict:
         """Walk the tree from the root and decide which nodes are kept."""
 
     def expected_acceptance(self, p: Tensor, scheme: Scheme) -> float | None:
-        """The chance, before any draft is drawn, that the rule keeps one of the drafts sampled by this scheme under a node
-        whose p is [V]; None where it is not known. Used by the meters."""
+        """The probability that the rule keeps one of the drafts under a node whose p is [V], before they are drawn by
+        this scheme. None where the probability is not known. Used by the meters."""

@@ -1,8 +1,7 @@
 """From logits to a distribution, and from a distribution to a token.
 
-One operator serves the target's p and the draft's q, so that both are truncated in the same
-way. The target's noise is keyed by position: whatever was drafted, the same seed draws with
-the same noise at the same place of the text.
+One operator serves the target's p and the draft's q, so that both are truncated in the same way. The target's noise is
+keyed by position: with the same seed, a position of the text has the same noise whatever was drafted.
 """
 
 import hashlib
@@ -26,8 +25,8 @@ CUTS: dict[str, tuple[float, ...]] = {
     "epsilon_cutoff": (0,),
     "eta_cutoff": (0,),
 }
-"""Further cuts, which only a model's generation config asks for -> the values at which each is off. The order is that in
-which ``generate`` of transformers makes them, top-h before top-k and the others after top-p."""
+"""Further truncations, which only a model's generation config requests -> the values at which each has no effect. They
+are applied in the order of ``generate`` of transformers: top-h before top-k, the others after top-p."""
 _WARPERS = {
     "top_h": "TopHLogitsWarper",
     "min_p": "MinPLogitsWarper",
@@ -41,7 +40,8 @@ _WARPERS = {
 class Sampling:
     """How the target is sampled.
 
-    temperature: 0 is greedy decoding. top_k: 0 is off. top_p: 1 is off. cuts: names of ``CUTS`` and their values.
+    temperature: 0 is greedy decoding. top_k: 0 is off. top_p: 1 is off. cuts: pairs of a name in ``CUTS`` and its
+    value.
 
     Raises UserError for a value outside its range.
     """
@@ -75,7 +75,8 @@ class Sampling:
         return self.temperature == 0
 
     def check_whole(self, rule: str) -> None:
-        """Raises UserError where tokens are not drawn from the whole of p. rule: the key of the rule that needs that."""
+        """Raises UserError unless tokens are drawn from all of p. rule: the key of the rule that needs this, for the
+        message."""
         if self.greedy:
             raise UserError(f"Under a constraint the rule {rule} draws: set a temperature above 0.")
         if self.top_k or self.top_p < 1 or self.cuts:
@@ -85,7 +86,8 @@ class Sampling:
 
 
 def distribution(logits: Tensor, sampling: Sampling) -> Tensor:
-    """Probabilities [..., V] that are sampled from: temperature, then top-k, then top-p.
+    """The probabilities [..., V] from which tokens are drawn: temperature, then top-k, then top-p, and any further
+    cuts.
 
     At temperature 0 all mass lies on the argmax (the first of equals, as in torch.argmax).
     """
@@ -95,7 +97,8 @@ def distribution(logits: Tensor, sampling: Sampling) -> Tensor:
 
 
 def likeliest(rows: Tensor) -> Any:
-    """The index of the largest number of each row [..., V], the first of equals; as nested lists, or one int."""
+    """The index of the largest number in each row of [..., V], the first of equals; as nested lists, or one int for one
+    row."""
     numbers = on_the_host(rows)
     return (rows if numbers is None else numbers).argmax(-1).tolist()
 
@@ -112,14 +115,15 @@ def _one_hot(logits: Tensor) -> Tensor:
 
 
 def on_the_host(numbers: Tensor) -> np.ndarray | None:
-    """fp32 numbers on the host as an array, whose small operations take a fraction of torch's time; else None."""
+    """The numbers as a NumPy array if they are fp32 on the CPU, where NumPy's small operations are faster than torch's;
+    None otherwise."""
     if numbers.device.type == "cpu" and numbers.dtype == torch.float32:
         return (numbers.detach() if numbers.requires_grad else numbers).numpy()
     return None
 
 
 def display_distribution(logits: Tensor, sampling: Sampling) -> Tensor:
-    """The probabilities that the trace and the page show: as sampled, but at temperature 0 the plain softmax."""
+    """The probabilities that the trace and the page show: ``distribution``, but the plain softmax at temperature 0."""
     if sampling.greedy:
         return logits.float().softmax(-1)
     return distribution(logits, sampling)
@@ -146,7 +150,7 @@ def _cut(logits: Tensor, name: str, value: float) -> Tensor:
 
 
 def _warper(name: str, value: float) -> Any:
-    import transformers  # takes a second, and few runs need one
+    import transformers  # the import takes a second, and few runs need a warper
 
     return getattr(transformers, _WARPERS[name])(value)
 
@@ -156,7 +160,7 @@ def _nucleus(probabilities: Tensor, top_p: float) -> Tensor:
     if probabilities.device.type == "cpu":
         values, indices = probabilities.topk(min(_NUCLEUS_GUESS, probabilities.shape[-1]), dim=-1)
         enough = bool((values.sum(-1) >= top_p).all())
-    else:  # asking would make the host wait for the device
+    else:  # a test here would make the host wait for the device
         enough = False
     if not enough:
         values, indices = probabilities.sort(dim=-1, descending=True, stable=True)
@@ -172,7 +176,7 @@ def _key(*parts: object) -> int:
 
 
 def stream(seed: int, name: str) -> torch.Generator:
-    """A generator of its own for each use, so that drafting never disturbs verifying."""
+    """A random generator of its own for each name, so that drafting never changes the draws of verifying."""
     return torch.Generator().manual_seed(_key(seed, name))
 
 
@@ -192,22 +196,22 @@ def position_noise(seed: int, position: int, vocabulary: int) -> Tensor:
 
 
 def noise_key(seed: int) -> tuple[int, int]:
-    """Two 64-bit words: the key of the generator for a seed's noise."""
+    """The generator's key for the noise of a seed: two 64-bit words."""
     digest = hashlib.blake2b(repr((seed, "target")).encode(), digest_size=16).digest()
     return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
 
 
 def uniforms(generator: torch.Generator, count: int) -> Tensor:
-    """[count] float64 on [0, 1): the numbers that ``pick`` draws with, on any device."""
+    """[count] float64 on [0, 1), which ``pick`` turns into draws on any device."""
     return torch.rand(count, generator=generator, dtype=torch.float64)
 
 
 def pick(weights: Tensor, drawn: Tensor) -> Tensor:
-    """Indices [...] drawn from weights [..., V], of any sum above 0, with uniforms [...].
+    """Draw indices [...] from weights [..., V] with uniforms ``drawn`` [...]. The weights may have any sum above 0.
 
-    By inversion, in float64: each index is where the running sum first exceeds the uniform's share of
-    the whole. One number per draw makes drafts the same on every device; a weight of 0 is never drawn, and
-    the host waits for nothing.
+    Inversion in float64: each index is the place where the running sum first exceeds the uniform times the whole sum.
+    One number per draw makes drafts the same on every device; a weight of 0 is never drawn, and the host waits for
+    nothing.
     """
     rising = weights.double().cumsum(-1)
     whole = rising[..., -1:]

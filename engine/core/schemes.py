@@ -1,4 +1,4 @@
-"""How the drafts under one node were sampled, as far as acceptance depends on it."""
+"""How the drafts under one node were drawn: the facts on which their acceptance depends."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,10 +12,11 @@ IID, EXCLUSIVE = "iid", "without_replacement"
 
 @dataclass(frozen=True)
 class Scheme:
-    """Draws from one law, and fixed tokens.
+    """Draws from one law under a node, and fixed tokens besides them.
 
-    kind: ``iid`` or ``without_replacement``. q: [V], the law. draws: how many come from it. fixed:
-    one-hot guesses. fixed_first: whether these are judged before the draws.
+    kind: ``iid`` or ``without_replacement``. q: [V], the law. draws: the number of draws from q. fixed: tokens guessed
+    one-hot.
+    fixed_first: whether the fixed tokens are judged before the draws.
     """
 
     kind: str
@@ -26,8 +27,8 @@ class Scheme:
 
 
 def scheme_of(tree: DraftTree, draws: Sequence[Draw]) -> Scheme | None:
-    """The scheme of the draws under one node; None where all are one-hot, where those from a law
-    differ in kind or law, or where fixed tokens stand on both sides of a draw."""
+    """The scheme of the draws under one node. None where all draws are one-hot, where the draws from a law differ in
+    kind or law, or where fixed tokens stand both before and after a draw."""
     random_draws = [entry for entry in draws if entry.kind != "one_hot"]
     if not random_draws or len({(entry.kind, entry.law) for entry in random_draws}) > 1:
         return None

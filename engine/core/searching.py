@@ -1,6 +1,6 @@
-"""The loop of decoders that write several texts at once, and choose: it is a generator. The target drafts nothing here and judges nothing; the
-drafter reads with the target itself, in the target's own session, and says which tokens are decided.
-"""
+"""The loop of decoders that write several texts at once and choose among them; it is a generator. Nothing is drafted or
+judged: the drafter reads with the target itself, in the target's session, and decides which tokens belong to the
+text."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ from engine.core.tree import DraftTree
 
 @dataclass(frozen=True)
 class Decided:
-    """The decisions of a search after a pass, kept as ``DraftTree.aside``. path: nodes of the tree that belong to the
-    text from now on, which may be none. given_up: nodes that were left in this pass. All other nodes may still be
-    taken."""
+    """The decisions of a search after a pass, stored as ``DraftTree.aside``. path: nodes of the tree that belong to the
+    text from now on; it may be empty. given_up: nodes that the search has dropped in this pass. Other nodes may still
+    be chosen."""
 
     path: list[int]
     given_up: frozenset[int] = frozenset()
@@ -32,16 +32,17 @@ def searching(
     recorded: bool = True,
     reading: PromptReading | None = None,
 ) -> Iterator[Step]:
-    """Write the requested text, a pass over all texts that are under way a step; see ``engine.core.decode.decode``.
+    """Write the requested text and yield each step; see ``engine.core.decode.decode``. A step is one pass over all
+    candidate texts.
 
-    A step's tree holds them below the tokens that are decided already. Its output is what this pass decided, which may be nothing;
-    it has no p, no judgement and no final token.
+    A step's tree holds the candidates below the decided tokens. The step's output is the tokens that this pass decided,
+    possibly none; the step has no p, no judgement and no final token.
     """
     return steps_of(SearchedText(target, request), target, recorded, reading)
 
 
 class SearchedText(Text):
-    """A text whose drafter reads with the target itself."""
+    """A text whose drafter uses the target itself to read."""
 
     def step(self, clock: Clock) -> Step:
         """Make one more pass of the target and finish its step."""
@@ -59,7 +60,8 @@ class SearchedText(Text):
         """Does nothing: the drafter keeps the rows that it reads."""
 
     def _why_stop(self) -> Stop | None:
-        """A text without a token of its own has not ended, whatever the prompt ends with."""
+        """None while the text has no token of its own, whatever token the prompt ends with; otherwise the reason to
+        stop."""
         begun = len(self.context) > len(self.request.prompt)
         return super()._why_stop() if begun else None
 

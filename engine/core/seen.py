@@ -10,16 +10,16 @@ from torch import Tensor
 
 from engine.core.tree import DraftTree
 
-MOST_PROBES = 64  # probes that a drafter may add to a pass
+MOST_PROBES = 64  # the most probes that a drafter may add to a pass
 
 
 @dataclass(frozen=True)
 class Join:
     """Probe rows that join a pass at one layer.
 
-    layer: the layer whose input they become; 0: they replace token embeddings. count: how many join. made: from the
-    pass's states [R, H] at that layer (of root, tree and the probes that joined before), makes the probes' states
-    [count, H].
+    layer: the layer whose input they become; at 0 they replace token embeddings. count: the number of rows that join.
+    made: a function from the pass's states [R, H] at that layer (root, tree and the probes that joined before) to the
+    states [count, H] of the new probes.
     """
 
     layer: int
@@ -32,10 +32,10 @@ class Probes:
     """Extra rows in the target's pass that see the tree, and are neither judged nor committed.
 
     joins: where the probes enter the pass; the layers never decrease. parents: for each probe, ROOT, a node of the
-    tree, or the number of nodes + i for the i-th probe, which must come earlier. again: for the root and each node,
-    the probe that reads the same token once more, so that the probe's logits also predict the token that follows
-    there; empty if no probe does. choices: tokens in rising order, one of which the last probe must answer with;
-    empty if it is asked nothing.
+    tree, or the number of nodes + i for the i-th probe, which must come earlier. again: for the root and each node, the
+    probe that reads the same token once more, so that the probe's logits also predict the token that follows there;
+    empty if no probe does. choices: the tokens, in rising order, among which the last probe's answer is chosen; empty
+    if there is no question.
     """
 
     joins: Sequence[Join]
@@ -51,7 +51,7 @@ class Probes:
         again: Sequence[int] = (),
         choices: Sequence[int] = (),
     ) -> Probes:
-        """Probes that are vectors [M, H] in place of token embeddings."""
+        """Probes whose input is vectors [M, H] instead of token embeddings."""
         join = Join(0, len(vectors), lambda states: vectors.to(states.device))
         return cls((join,), parents, again, choices)
 
@@ -59,12 +59,13 @@ class Probes:
         return len(self.parents)
 
     def behind(self, forced: int) -> Probes:
-        """The probes of the same tree behind so many forced tokens, which are rows between the root and the tree."""
+        """The probes of the same tree moved below ``forced`` forced tokens, which are rows between the root and the
+        tree."""
         return replace(
             self,
             joins=[replace(join, made=_below(join.made, forced)) for join in self.joins],
             parents=[parent + forced for parent in self.parents],
-            # where the constraint leaves one token, every probe names it
+            # where the constraint leaves one token, every probe predicts that token
             again=[*self.again[:1]] * forced + [*self.again],
         )
 
@@ -80,9 +81,9 @@ def _below(made: Callable[[Tensor], Tensor], first: int) -> Callable[[Tensor], T
 
 @dataclass(frozen=True)
 class Begun:
-    """How far the drafter, which consists of the target's own first layers, has read the rows it proposes.
+    """How far the drafter, which consists of the target's own first layers, has read the rows that it proposes.
 
-    The session's scratch rows are the root, the forced tokens and the first nodes, in the order of a draft's rows, and
+    The session's scratch rows are the root, the forced tokens and the first nodes, in the order of a draft's rows. They
     have been read through the layers below ``layer``. states: [R, H], the rows' hidden states at that layer.
     """
 
@@ -92,10 +93,10 @@ class Begun:
 
 @dataclass(frozen=True)
 class Draft:
-    """A tree below the root of a text, as the target reads it.
+    """A tree below the root of a text, in the form in which the target reads it.
 
-    position: number of tokens committed before the step, and the position of the first drafted token.
-    probes: extra rows of the pass. begun: the partial pass from which the pass over these rows may go on.
+    position: the number of tokens committed before the step, which is the position of the first drafted token.
+    probes: extra rows of the pass. begun: a partial pass over these rows, which the target's pass may continue.
     features: whether the drafter needs the features of this pass.
     """
 
@@ -108,19 +109,20 @@ class Draft:
 
     @property
     def count(self) -> int:
-        """Rows of the pass: the root, the tree and the probes."""
+        """The number of rows of the pass: the root, the tree and the probes."""
         return 1 + len(self.tree) + (0 if self.probes is None else len(self.probes))
 
     @property
     def rows(self) -> tuple[list[int], list[int]]:
-        """Tokens, and the row of each token's parent or -1: the root in row 0, node i in row i + 1."""
+        """The token of each row, and the row of its parent (-1 for the root). The root is row 0, node i is row i +
+        1."""
         return [self.root, *self.tree.tokens], [-1] + [parent + 1 for parent in self.tree.parents]
 
 
 @dataclass(frozen=True)
 class ReadChain:
-    """Rows that were read one after another. logits: [R, V] after each. tokens: the likeliest token after each, by which
-    the next row was read. features: [R, n*H] at each, or None."""
+    """Rows that were read one after another. logits: [R, V] after each row. tokens: the likeliest token after each row;
+    the next row reads it. features: [R, n*H] at each row, or None."""
 
     logits: Tensor
     tokens: list[int]
@@ -128,7 +130,7 @@ class ReadChain:
 
     @classmethod
     def of(cls, passes: Sequence[tuple[Tensor, Tensor | None]], tokens: list[int]) -> ReadChain:
-        """Logits and features of passes over one row each."""
+        """Join the logits and features of passes over one row each."""
         logits, features = zip(*passes, strict=True)
         states = None if features[0] is None else torch.cat(features)
         return cls(torch.cat(logits), tokens, states)
@@ -136,10 +138,10 @@ class ReadChain:
 
 @dataclass(frozen=True)
 class Seen:
-    """The result of a pass over root (row 0) and tree (node i in row i + 1).
+    """The result of a pass over the root (row 0) and a tree (node i in row i + 1).
 
-    logits: [N + 1, V], or None if the target made no pass; features: [N + 1, n*H] or None.
-    probes: logits [M, V] of probe rows, or None.
+    logits: [N + 1, V], or None if the target made no pass. features: [N + 1, n*H] or None.
+    probes: logits [M, V] of the probe rows, or None.
     """
 
     logits: Tensor | None
@@ -147,9 +149,9 @@ class Seen:
     probes: Tensor | None = None
 
     def places_of(self, rows: list[int]) -> list[int]:
-        """The places of the features and cache rows that belong to these rows, the root and the kept path."""
+        """The indices, in the features and in the cache, of these rows, which are the root and the kept path."""
         return rows
 
 
 UNSEEN = Seen(None, None)
-"""Of a draft that the target has not read."""
+"""The result for a draft that the target has not read."""

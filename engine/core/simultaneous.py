@@ -1,4 +1,4 @@
-"""Runs two pieces of work at the same time, each timed by a real clock."""
+"""Running two functions at the same time, and timing each with a real clock."""
 
 import time
 from abc import ABC, abstractmethod
@@ -17,7 +17,7 @@ U = TypeVar("U")
 
 @dataclass(frozen=True)
 class Timed(Generic[T]):
-    """A result, and when the work on it began and ended, in milliseconds since both works were started."""
+    """The result of a function, and when its work began and ended: milliseconds since both functions were started."""
 
     value: T
     start: float
@@ -25,11 +25,11 @@ class Timed(Generic[T]):
 
 
 class Pair(ABC):
-    """Runs two functions at once. Nothing runs between two calls."""
+    """Runs two functions at the same time. Nothing runs between two calls."""
 
     @abstractmethod
     def run(self, main: Callable[[], T], side: Callable[[], U]) -> tuple[Timed[T], Timed[U]]:
-        """Both results, once both are complete. Raises what a function raised, ``main`` first;
+        """Returns both results once both functions are complete. Raises the exception of ``main``, or else of ``side``;
         by then the other function has ended as well."""
 
     def close(self) -> None:
@@ -55,20 +55,20 @@ class ThreadPair(Pair):
             return Timed(value, (start - began) * 1000, (time.perf_counter() - began) * 1000)
 
         with halved():
-            other = self._pool.submit(timed, side)
+            side_work = self._pool.submit(timed, side)
             try:
                 own = timed(main)
             finally:
-                wait([other])
-        return own, other.result()
+                wait([side_work])
+        return own, side_work.result()
 
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 class StreamPair(Pair):
-    """Two CUDA streams, fed by one thread: ``main`` is launched first, so that the device works on it
-    while the thread goes on to ``side``. Times are those of the device."""
+    """Two CUDA streams, fed by one thread: ``main`` is launched first, so that the device works on it while the thread
+    goes on to ``side``. Times are measured on the device."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -84,15 +84,15 @@ class StreamPair(Pair):
             marks[1].record(here)
             with torch.cuda.stream(self._side):
                 marks[2].record(self._side)
-                other = side()
+                side_value = side()
                 marks[3].record(self._side)
         finally:
             here.wait_stream(self._side)
             torch.cuda.synchronize(self._device)
         end, *others = (marks[0].elapsed_time(mark) for mark in marks[1:])
-        return Timed(own, 0.0, end), Timed(other, *others)
+        return Timed(own, 0.0, end), Timed(side_value, *others)
 
 
 def pair_on(device: torch.device) -> Pair:
-    """The way to run two functions at once on this device."""
+    """The ``Pair`` for this device."""
     return StreamPair(device) if device.type == "cuda" else ThreadPair()

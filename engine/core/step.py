@@ -18,7 +18,7 @@ STAGES = ("draft", "verify", "judge", "commit")
 
 @dataclass(frozen=True)
 class Span:
-    """Work in a lane that overlaps another's, by a real clock. start, end: milliseconds since the run began."""
+    """Work in one lane that overlaps work in another. start, end: milliseconds on a real clock since the run began."""
 
     lane: str
     work: str
@@ -30,14 +30,14 @@ class Span:
 class Step:
     """One finished step.
 
-    draft: as the target read it. logits: [N+1, V] of the target, after the root and
-    after each node. p: [N+1, V], the distributions sampled from. Both are None if the target made no pass,
-    and may be None if nobody records the steps; a row of NaN is one that the target did not compute.
+    draft: the draft as the target read it.
+    logits, p: [N+1, V], the target's logits and the distributions sampled from, after the root and each node. Both are
+    None if the target made no pass, and may be None if nobody records the steps. A row that the target did not compute
+    is NaN.
     output: the kept path and, unless final is None, the final token.
-    milliseconds: by stage. prefill_milliseconds: in the first step, 0 elsewhere; for a text that took
-    its prompt over from another text, the time that the other spent reading it (``engine.core.prompt``).
-    passes: forward passes by model. spans: work that overlapped.
-    stop: why the run ends here, or None.
+    milliseconds: by stage. prefill_milliseconds: the time of reading the prompt, in the first step; 0 in others. A text
+    that copied its prompt from another text is charged the time of that reading (``engine.core.prompt``).
+    passes: forward passes by model. spans: work that overlapped. stop: why the run ends here, or None.
     """
 
     index: int
@@ -59,12 +59,13 @@ class Step:
 
     @property
     def position(self) -> int:
-        """Tokens committed before it."""
+        """The number of tokens committed before the step."""
         return self.draft.position
 
 
 def cut_at_end(verdict: Verdict, tree: DraftTree, ending: Ending) -> tuple[Verdict, Final]:
-    """Drop the tokens accepted beyond an end of the text; then there is no final token."""
+    """The verdict without tokens accepted beyond an end of the text, and its final token: None if the text ends on the
+    kept path."""
     count = ending.first([tree.tokens[node] for node in verdict.accepted])
     if count is not None:
         return _first(verdict, tree, count), None
@@ -72,7 +73,7 @@ def cut_at_end(verdict: Verdict, tree: DraftTree, ending: Ending) -> tuple[Verdi
 
 
 def _first(verdict: Verdict, tree: DraftTree, count: int) -> Verdict:
-    """The verdict as if the walk had ended on its ``count``-th accepted node."""
+    """The verdict that the rule would have reached if the walk had ended at its ``count``-th accepted node."""
     walk = verdict.walk[:count]
     places = set(walk)
 
@@ -96,10 +97,10 @@ def _first(verdict: Verdict, tree: DraftTree, count: int) -> Verdict:
 
 
 class Clock:
-    """Milliseconds since the last lap.
+    """Measures the milliseconds since the last lap.
 
-    precise: wait for the device, so that work is not misattributed to a later stage. Otherwise
-    only the sum of a step's stages means something.
+    precise: wait for the device, so that no stage is charged for an earlier one. Otherwise only the sum of a step's
+    stages means something.
     """
 
     def __init__(self, device: torch.device, precise: bool) -> None:

@@ -1,6 +1,5 @@
-"""The switching loop: at each step either the drafter writes a token that nobody checks, or the
-target writes one. The loop is a generator, and lossy.
-"""
+"""The switching loop: at each step, either the drafter writes a token that is not checked, or the target writes one.
+The loop is a generator, and lossy."""
 
 from collections.abc import Iterator
 
@@ -22,11 +21,11 @@ def switching(
     recorded: bool = True,
     reading: PromptReading | None = None,
 ) -> Iterator[Step]:
-    """Write the requested text, one token a step; see ``engine.core.decode.decode``.
+    """Write the requested text, one token per step; see ``engine.core.decode.decode``.
 
-    A token that the drafter proposes is taken: its step has one accepted node, no p, no judgement
-    and no final token. If the drafter proposes nothing, the target writes one token, as in plain
-    decoding. Each model reads the other's tokens in its own next pass.
+    A token that the drafter proposes is committed: its step has one accepted node, no p, no judgement and no final
+    token. If the drafter proposes nothing, the target writes one token, as in plain decoding. Each model reads the
+    other's tokens in its own next pass.
     """
     return steps_of(SwitchingText(target, request), target, recorded, reading)
 
@@ -34,7 +33,7 @@ def switching(
 def steps_of(
     text: Text, target: Target, recorded: bool, reading: PromptReading | None
 ) -> Iterator[Step]:
-    """The steps of a text that has a ``step`` of its own."""
+    """The steps of a text whose class has a ``step`` method."""
     clock = Clock(target.device, precise=recorded)
     spent = begin(text, target, reading or PromptReading(text.request.prompt[:-1]), clock)
     del reading  # freed once the last text has begun
@@ -49,7 +48,7 @@ def steps_of(
 
 
 class SwitchingText(Text):
-    """A text whose target reads only when it writes."""
+    """A text whose target makes a pass only when it writes a token."""
 
     def step(self, clock: Clock) -> Step:
         """Write one more token and finish its step."""
@@ -64,16 +63,16 @@ class SwitchingText(Text):
         return self.settle(self.judge(attempt, seen), clock)
 
     def draft(self) -> Attempt:
-        """A token to be taken, or nothing. No place is kept for a final token."""
+        """An attempt whose tree holds one token or none. No place is reserved for a final token."""
         room = min(self._limit, self.drafter.max_context) - len(self.context)
         proposal = self._proposal(self.context, 1) if room > 0 else Proposal(DraftTree())
         draft = Draft(self.context[-1], proposal.tree, len(self.context))
         return Attempt(proposal, draft)
 
     def _look(self) -> Seen:
-        """The target reads the tokens written since its last pass, and commits them at once."""
+        """Have the target read and commit the tokens written since its last pass. Returns its logits after them."""
         logits = self.session.extend(self.context[self.session.length :])
         return Seen(logits[None], None)
 
     def _keep(self, seen: Seen, verdict: Verdict, final: Final) -> None:
-        """Does nothing: see ``_look``."""
+        """Does nothing: ``_look`` has committed the tokens."""

@@ -1,6 +1,6 @@
-"""The core's view of models: the interface of a target and of a session in which it reads one text.
+"""Interfaces to models: a target, and a session in which it reads one text. ``engine.model`` implements both.
 
-``engine.model`` implements both. Letters in shapes: N rows, V vocabulary, n layers asked for, H hidden size.
+Letters in shapes: N rows, V vocabulary, n requested layers, H hidden size.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from engine.core.seen import Draft, Seen
 
 
 class Session(Protocol):
-    """One text, as far as a model has read it, and rows of a tree beyond it. ``engine.model.session.Session``.
+    """The part of one text that a model has read, and rows of a tree after it. See ``engine.model.session.Session``.
 
-    length: tokens committed. rows: tokens read beyond them. features: layers whose states are asked for. postponed:
-    tokens of the prompt that the first look at a draft will read. reads_parts: whether several calls of ``prefill`` read a
-    prompt as one call does.
+    length: tokens committed. rows: tokens read but not committed. features: the layers whose states are requested.
+    postponed: prompt tokens that the first look at a draft will read. reads_parts: whether several calls of ``prefill``
+    read a prompt as one call does.
     """
 
     features: tuple[int, ...]
@@ -35,32 +35,32 @@ class Session(Protocol):
         last: int | None = None,
         later: bool = False,
     ) -> Tensor | None:
-        """Read and commit these tokens; returns features [T, n*H] of the ``last`` ones, or None. later: the first look may
-        read them as well."""
+        """Read and commit these tokens. Returns features [T, n*H] of the last ``last`` tokens, or None. later: whether
+        the first look may read them instead."""
 
     def take_over(self, other: Session, length: int) -> None:
-        """Copy the first ``length`` tokens of another session of the same model."""
+        """Copy the first ``length`` tokens from another session of the same model."""
 
     def look(self, draft: Draft) -> Seen:
         """Read the root and a tree in one pass."""
 
     def feed(self, tokens: Sequence[int], parents: Sequence[int]) -> tuple[Tensor, Tensor | None]:
-        """Read rows of a tree; returns logits [N, V], and features [N, n*H] or None."""
+        """Read rows of a tree. Returns logits [N, V], and features [N, n*H] or None."""
 
     def extend(self, tokens: Sequence[int]) -> Tensor:
-        """Read and commit a chain; returns the logits [V] after it."""
+        """Read and commit a chain. Returns the logits [V] after its last token."""
 
     def commit(self, rows: Sequence[int]) -> None:
-        """Keep these rows as the next tokens, and forget the others."""
+        """Keep these rows as the next tokens of the text, and drop the others."""
 
     def drop(self) -> None:
-        """Forget all rows."""
+        """Drop all rows that are not committed."""
 
 
 class Target(Protocol):
-    """A language model whose text is written. ``engine.model.language_model.LanguageModel``.
+    """A language model that decides the text. ``engine.model.language_model.LanguageModel`` implements it.
 
-    max_context: the longest text in tokens. end_tokens: those that end a text.
+    max_context: the longest text in tokens. end_tokens: tokens that end a text.
     """
 
     name: str
@@ -69,22 +69,25 @@ class Target(Protocol):
     end_tokens: frozenset[int]
 
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
-        """A fresh session. capacity: columns to begin with. features: layers whose states are wanted."""
+        """A new session. capacity: columns of the KV cache to begin with. features: layers whose states are
+        requested."""
 
 
 class Models(Protocol):
-    """The models of a run. ``engine.parts.loading.Models``. parts: by role; folders: where they were opened."""
+    """The models of a run. ``engine.parts.loading.Models`` implements it. parts: the parts by role. folders: their
+    folders, by role."""
 
     target: Target
     parts: Mapping[str, object]
     folders: Mapping[str, str]
 
     def part(self, role: str) -> object:
-        """Raises KeyError if the drafter did not declare the role."""
+        """The part with this role. Raises KeyError if the drafter did not declare the role."""
 
 
 def of_layers(features: Tensor | None, read: Iterable[int], wanted: Sequence[int]) -> Tensor | None:
-    """features [..., n*H] of the layers ``read`` -> those of ``wanted``, a subset; None if that is empty."""
+    """Select layers: features [..., n*H] of the layers ``read`` -> features of ``wanted``, a subset; None if that is
+    empty."""
     read = tuple(read)
     if not wanted or read == tuple(wanted):
         return features if wanted else None

@@ -32,11 +32,11 @@ from engine.errors import UserError
 
 @dataclass(frozen=True)
 class TextRequest:
-    """A request for up to max_new_tokens after a prompt (at least one token long), and how to write them.
+    """A request for up to max_new_tokens after a prompt of at least one token.
 
-    memory: the visitor's; a fresh one if None. chance: for tests; the seed's own if None.
-    most_nodes: of a step, forced tokens included; None is any number. ends: tokens that end this text, besides those that end every
-    text of the target. stop_strings: strings that end the text once it contains one of them.
+    memory: the visitor's memory; a new one if None. chance: for tests; derived from the seed if None.
+    most_nodes: the most nodes of a step, forced tokens included; None: no limit. ends: tokens that end this text,
+    besides the end tokens of the target. stop_strings: strings that end the text once it contains one of them.
     """
 
     drafter: Drafter
@@ -53,12 +53,13 @@ class TextRequest:
 
 
 class Text:
-    """The text so far, its target and its drafter. The caller makes the target's pass between ``draft``
-    and ``settle``, and may make it for several texts at once.
+    """The text so far, with its target and its drafter.
+
+    The caller makes the target's pass between ``draft`` and ``settle``, and may make one pass for several texts.
     """
 
     def __init__(self, target: Target, request: TextRequest, recorded: bool = True) -> None:
-        """recorded: whether steps hold everything that a recorder shows."""
+        """recorded: whether steps hold all data that a recorder shows."""
         self.recorded = recorded
         self.target = target
         self.request = request
@@ -71,28 +72,28 @@ class Text:
         self.ending = Ending(ends, request.stop_strings, request.prompt)
         self._end = len(request.prompt) + request.max_new_tokens
         self._limit = min(self._end, target.max_context)
-        self.deepest = math.inf  # most tokens of the next draft, one below the other
+        self.deepest = math.inf  # the greatest depth of the next draft
         self._steps = 0
         self._drafted = 0  # nodes of the drafter's largest tree so far
         self.acceptance = Acceptance()
         self._counted: dict[str, int] = {}
         self._memory = request.memory if request.memory is not None else Memory()
-        # masks p and q; a rule that asks about single tokens goes without masks
+        # masks p and q; a rule that tests single tokens does without masks
         self._mask = None if request.verifier.tests_tokens else request.constraint
 
     @property
     def capacity(self) -> int:
-        """Columns that its session should begin with."""
+        """The number of cache columns with which its session should begin."""
         return self._limit + 1
 
     @property
     def drafting(self) -> Sampling:
-        """How the draft is sampled: like the target, for a draft that resembles it is kept most often."""
+        """How the drafter samples: like the target, because a draft that resembles the target is kept most often."""
         return self.sampling
 
     def begin(self, session: Session, features: Tensor | None, load: Load | None = None) -> None:
-        """session: has read all tokens but the root. features: of the tokens that it read. load: of the first pass;
-        None if the pass will be for this text only."""
+        """Start the drafter. session: has read all prompt tokens but the root. features: of the tokens that the session
+        read. load: the expected load of the first pass; None if the pass will be for this text only."""
         self.session = session
         if self.request.constraint is not None:
             self.request.constraint.begin(self._read_ahead)
@@ -110,16 +111,16 @@ class Text:
         )
 
     def _read_ahead(self, tree: DraftTree) -> Tensor:
-        """The target's logits [N+1, V] after the text and after each node of a tree, of which nothing is kept."""
+        """The target's logits [N+1, V] after the text and after each node of a tree. No row stays in the session."""
         logits, _ = self.session.feed(*Draft(self.context[-1], tree, len(self.context)).rows)
         self.session.drop()
         return logits
 
     def draft(self) -> Attempt:
-        """A draft of the next tokens, no more than fit."""
+        """A draft of the next tokens, no deeper than the room that is left."""
         proposal, forced = self._propose()
         draft = proposal.behind(forced)
-        if draft.begun is None and self.session.rows:  # read for another tree than this
+        if draft.begun is None and self.session.rows:  # rows of another tree
             self.session.drop()
         return Attempt(
             proposal,
@@ -152,15 +153,15 @@ class Text:
         return Proposal.of(self.drafter.propose(context, room)).truncated(room)
 
     def _most_forced(self) -> float:
-        """How many forced tokens leave room for a tree as large as the options say, or as the largest one so far. The
-        tree that comes must not decide: its size may depend on the tokens drawn."""
+        """The most forced tokens that leave room for a tree of the size in the options, or of the largest size so far.
+        The size of the coming tree must not decide, because it may depend on the tokens drawn."""
         most = self.request.most_nodes
         if most is None:
             return math.inf
         return max(0, most - max(self._drafted, self.drafter.most_nodes))
 
     def _refuse_many(self, nodes: int, forced: int) -> None:
-        """Cutting a tree to size could make an exact rule lossy, so the tree is refused."""
+        """Raises UserError for a draft of too many nodes: cutting a tree to size could make an exact rule lossy."""
         most = self.request.most_nodes
         if most is not None and nodes + forced > most:
             behind = f" behind {forced} forced tokens" if forced else ""
@@ -170,11 +171,11 @@ class Text:
             )
 
     def _forced(self, most: float) -> list[int]:
-        """Up to ``most`` tokens that the constraint leaves no choice about."""
+        """Up to ``most`` tokens that the constraint forces."""
         return [] if self._mask is None or most <= 0 else self._mask.forced((), int(most))
 
     def judge(self, attempt: Attempt, seen: Seen) -> Attempt:
-        """Have the tree judged by the target's pass over root and tree."""
+        """The attempt with its verdict pending. seen: the target's pass over the root and the tree."""
         draft = attempt.draft
         logits = masked_tree(seen.logits, draft.tree, self._mask)
         bound = self._bound(seen.logits)
@@ -202,7 +203,8 @@ class Text:
         return attempt.judged_by(verdict, seen, logits)
 
     def _bound(self, free: Tensor) -> Bound | None:
-        """free: [N+1, V]"""
+        """The constraint with its text, for the rule; None without a constraint. free: the target's unmasked logits
+        [N+1, V]."""
         request = self.request
         if request.constraint is None:
             return None
@@ -210,7 +212,8 @@ class Text:
         return Bound(request.constraint, free, request.prompt, text, target, self._memory)
 
     def settle(self, attempt: Attempt, clock: Clock, load: Load | None = None) -> Step:
-        """Take the verdict and keep the accepted tokens. load: of the pass; None if the pass was for this text only."""
+        """Compute the verdict and keep the accepted tokens. load: the load of the pass; None if the pass was for this
+        text only."""
         verdict, p = attempt.judging()
         verdict, final = cut_at_end(verdict, attempt.draft.tree, self.ending)
         return self.finish(attempt, Outcome(verdict, final, p), clock, load)
@@ -218,7 +221,7 @@ class Text:
     def finish(
         self, attempt: Attempt, outcome: Outcome, clock: Clock, load: Load | None = None
     ) -> Step:
-        """Keep the accepted tokens, and the final token if there is one."""
+        """Commit the accepted tokens and, if there is one, the final token. Returns the finished step."""
         draft, seen, times = attempt.draft, attempt.seen, attempt.milliseconds
         verdict = outcome.verdict
         output = [draft.tree.tokens[node] for node in verdict.accepted]
@@ -251,8 +254,8 @@ class Text:
         )
 
     def _keep(self, seen: Seen, verdict: Verdict, final: Final) -> Tensor | None:
-        """Commit the rows of the root and the kept path; returns their features, if any were asked for. Without a
-        final token, the last kept token is the next root, which is read with the next tree."""
+        """Commit the rows of the root and the kept path. Returns their features, or None if the pass had none. Without
+        a final token, the last kept token is the next root, which is read with the next tree."""
         rows = seen.places_of([0] + [node + 1 for node in verdict.accepted])
         self.session.commit(rows[:-1] if final is None else rows)
         features = seen.features
@@ -261,7 +264,8 @@ class Text:
         return features[to_device(torch.tensor(rows), features.device)]
 
     def _passes(self, seen: Seen) -> dict[str, int]:
-        """Forward passes of this step by model; the drafter's are counted since the last step."""
+        """Forward passes of this step by model. The drafter counts its passes from the start of the text; this is the
+        difference."""
         now = dict(self.drafter.passes())
         own = {role: count - self._counted.get(role, 0) for role, count in now.items()}
         self._counted = now
@@ -281,8 +285,8 @@ class Text:
 class Outcome:
     """The outcome of a step's tree.
 
-    p: [N+1, V], the distributions sampled from, for a recorder; None if the target made no pass. A row of NaN is one that the
-    target did not compute.
+    p: [N+1, V], the distributions sampled from, for a recorder; None if the target made no pass. A row that the target
+    did not compute is NaN.
     """
 
     verdict: Verdict
@@ -292,5 +296,5 @@ class Outcome:
 
 @singledispatch
 def text_of(target: Target, request: TextRequest, recorded: bool) -> Text:
-    """The text for a request, on this kind of model; see ``engine.core.decode.decode``."""
+    """The ``Text`` that serves a request on this kind of target; see ``engine.core.decode.decode``."""
     return Text(target, request, recorded)

@@ -1,4 +1,4 @@
-"""The number of threads that the process computes with, a setting that is changed for a while, and the engine's one lock."""
+"""The number of threads with which the process computes, and the engine's one lock."""
 
 import threading
 from collections import deque
@@ -8,12 +8,12 @@ from contextlib import contextmanager
 import torch
 
 ALL = torch.get_num_threads()
-"""The number that the process began with."""
+"""The number of threads with which the process began."""
 
 
 @contextmanager
 def torch_threads(count: int | None) -> Iterator[None]:
-    """Compute with ``count`` threads for a while; None leaves the number as it is."""
+    """Set the number of torch's threads to ``count`` within the context; None leaves the number unchanged."""
     before = torch.get_num_threads()
     if count is None or count == before:
         yield
@@ -30,7 +30,7 @@ _halved = 0
 
 @contextmanager
 def halved() -> Iterator[None]:
-    """Two pieces of work run at once: each computes with half of the threads."""
+    """Halve the number of torch's threads within the context, while two functions run at once."""
     global _halved
     _halved += 1
     try:
@@ -41,19 +41,19 @@ def halved() -> Iterator[None]:
 
 
 def is_halved() -> bool:
-    """Whether ``halved`` is in force, for code whose threads are not torch's."""
+    """Whether a ``halved`` context is open, for code whose threads are not torch's."""
     return _halved > 0
 
 
 class InOrder:
-    """A lock that threads get in the order in which they asked for it. ``threading.RLock`` may go again and again to the thread that
-    has just given it up, so that a run that reads a long prompt would keep others from beginning. The thread that holds the
-    lock may take it once more."""
+    """A lock that threads acquire in the order of their requests. ``threading.RLock`` may give the lock repeatedly to
+    the thread that has just released it, so that a run that reads a long prompt would keep others from beginning. The
+    thread that holds the lock may acquire it again."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._line: deque[threading.Event] = deque()
-        """A turn for each thread that holds the lock, the first, or waits for it."""
+        """One event per thread: the first thread holds the lock, the others wait for it."""
         self._owner, self._depth = 0, 0
 
     def acquire(self) -> None:
@@ -96,15 +96,16 @@ class InOrder:
 
 
 ENGINE_LOCK = InOrder()
-"""Held for each step, so that no lane's time includes another lane's work."""
+"""Held during each step, so that no lane's time includes another lane's work."""
 
 
 @contextmanager
 def elsewhere() -> Iterator[None]:
-    """Another machine computes: whoever waits for it lets others have the engine's lock, if this thread holds it."""
+    """Release the engine's lock within the context, if this thread holds it: another machine computes, and this one
+    only waits."""
     try:
         ENGINE_LOCK.release()
-    except RuntimeError:  # it is not this thread's
+    except RuntimeError:  # this thread does not hold it
         yield
         return
     try:

@@ -1,26 +1,25 @@
-"""Copies between the host and a GPU that the host does not wait for."""
+"""Copies between the host and a GPU for which the host does not wait."""
 
 import torch
 from torch import Tensor
 
 
 def to_device(host: Tensor, device: torch.device | str | None) -> Tensor:
-    """A copy on ``device`` (None: where it is); on CUDA through pinned memory, so that the host
-    goes on at once. The pinned block is kept until the copy is done. A tensor that is
-    there already is returned as it is."""
+    """A copy of ``host`` on ``device``, or ``host`` itself if ``device`` is None or already holds it. On CUDA the copy
+    goes through pinned memory, so that the host does not wait. The pinned block is kept until the copy is done."""
     if host.is_cuda or device is None or torch.device(device).type != "cuda" or not host.numel():
         return host.to(device)
     return host.pin_memory().to(device, non_blocking=True)
 
 
 def into(target: Tensor, host: Tensor) -> None:
-    """Fill a tensor of any device from the host, waiting no more than ``to_device`` does."""
+    """Fill ``target``, a tensor on any device, from ``host``; on CUDA through pinned memory, without waiting."""
     target.copy_(host.pin_memory() if target.is_cuda else host, non_blocking=True)
 
 
 def to_host_meanwhile(tensor: Tensor) -> Tensor:
-    """A copy in pinned memory, made while the GPU goes on; complete once the host has waited for the
-    device (``torch.cuda.synchronize``). A tensor on the host is returned as it is."""
+    """A copy in pinned memory, made while the GPU goes on. It is complete once the host has waited for the device
+    (``torch.cuda.synchronize``). A tensor on the host is returned unchanged."""
     if not tensor.is_cuda:
         return tensor
     side = torch.cuda.Stream(tensor.device)

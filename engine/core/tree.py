@@ -1,7 +1,7 @@
-"""The one structure in which every drafter hands over its guesses.
+"""The one data structure in which every drafter returns its guesses.
 
-A chain is a tree with one branch. Each draw of a token carries what a verifier needs to be exact:
-how the token was proposed, and the distribution from which it was drawn.
+A chain is a tree with one branch. Each draw of a token carries the data that a verifier needs to be exact: how the
+token was proposed, and the distribution from which it was drawn.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Kind = Literal["one_hot", "iid", "without_replacement"]
 class Draw:
     """One draw under a parent.
 
-    kind: ``one_hot`` (picked by any means that does not know the verifier's randomness), ``iid``
+    kind: ``one_hot`` (chosen in any way that does not use the verifier's randomness), ``iid``
         (an independent draw from its law) or ``without_replacement`` (drawn from its law without
         the tokens that were drawn from the same law under the same parent before).
     law: index into the tree's ``laws``, or None for a one-hot draw that has no distribution.
@@ -44,11 +44,11 @@ class DraftTree:
     tokens, parents, depths: one entry per node; the parent -1 is the root, whose children have depth 1.
     q: the draft's probability of each node for display, or None if it has none.
     sources: the maker of each node (a drafter's key, "draft model", "context 17:20" ...).
-    laws: every distribution [V] drawn from or shown, after temperature and truncation, each once.
-    draws: by parent, in the order drawn. An i.i.d. draw that hits a token again repeats its node:
+    laws: every distribution [V] that was drawn from or is shown, after temperature and truncation, stored once.
+    draws: by parent, in the order drawn. An i.i.d. draw that repeats a token points to the same node:
         equal draws are counted, although equal children are one node.
     exhibits: data about this step that the drafter wants to show.
-    aside: what the drafter hands to a rule of its own besides the draws; a tree that is put together from others has none.
+    aside: further data from the drafter to a rule of its own. A tree that is put together from other trees has none.
     """
 
     tokens: list[int] = field(default_factory=list)
@@ -73,12 +73,12 @@ class DraftTree:
         source: str = "",
         q: float | None = None,
     ) -> int:
-        """Record one more draw under ``parent``; returns its node, a new one or the token's own.
+        """Record one more draw under ``parent``. Returns its node: a new one, or the node that already holds this
+        token.
 
-        law: [V], the distribution drawn from; for a one-hot draw the one to show, if there is one.
-        q: the probability to show, if it is known without looking at ``law``.
-        Raises ValueError for a parent that is not a node, a drawn token without a law, and a token
-        drawn again without replacement.
+        law: [V], the distribution drawn from; for a one-hot draw, a distribution to show, or None.
+        q: the probability to show, if it is known without a look at ``law``. Raises ValueError for a parent that is not
+        a node, a drawn token without a law, and a token drawn again without replacement.
         """
         if not ROOT <= parent < len(self.tokens):
             raise ValueError(f"the parent {parent} is no node of this tree")
@@ -110,17 +110,18 @@ class DraftTree:
     def chain(
         self, tokens: Sequence[int], source: str, under: int = ROOT, q: Sequence[float] = ()
     ) -> int:
-        """Append a branch of one-hot draws below ``under``; returns its last node."""
+        """Append a branch of one-hot draws below ``under``. Returns its last node. q: probabilities to show for its
+        first nodes."""
         for place, token in enumerate(tokens):
             shown = q[place] if place < len(q) else None
             under = self.draw(under, token, source=source, q=shown)
         return under
 
     def graft(self, other: DraftTree, under: int = ROOT) -> list[int]:
-        """Merge another tree below ``under``; returns this tree's node for each node of the other.
+        """Merge another tree below ``under``. Returns, for each node of the other tree, the node of this tree.
 
-        Common prefixes become one path. Draws keep their kind, law and order, after those that are
-        here already.
+        Common prefixes become one path. The other tree's draws keep their kind, law and order, and follow the draws
+        that are already here.
         """
         place_of = {ROOT: under}
         for parent in range(ROOT, len(other)):
@@ -140,11 +141,11 @@ class DraftTree:
 
     @property
     def forced(self) -> int:
-        """How many of the nodes the constraint forced. They are the first ones, a chain below the root."""
+        """The number of nodes that the constraint forced. They are the first nodes, a chain below the root."""
         return self.sources.count(FORCED)
 
     def behind(self, forced: Sequence[int]) -> DraftTree:
-        """A copy of the tree behind the tokens that the constraint forces, with its laws and exhibits. Node i becomes
+        """A copy of the tree below the tokens that the constraint forces, with its laws and exhibits. Node i becomes
         node i + len(forced); the last forced token takes the place of the root."""
         size, whole = len(forced), DraftTree()
         whole.chain(forced, FORCED)
@@ -160,7 +161,7 @@ class DraftTree:
         return whole
 
     def children(self, parent: int) -> list[int]:
-        """Distinct children in the order in which they were first drawn."""
+        """The distinct children of ``parent``, in the order in which they were first drawn."""
         return list(dict.fromkeys(record.node for record in self.draws.get(parent, ())))
 
     def path(self, node: int) -> list[int]:
@@ -172,7 +173,7 @@ class DraftTree:
         return path[::-1]
 
     def shown_law(self, parent: int) -> Tensor | None:
-        """The distribution [V] to show beside p after ``parent``: that of the first draw with one."""
+        """The distribution [V] to show beside p after ``parent``: the law of the first draw that has one."""
         laws = (record.law for record in self.draws.get(parent, ()))
         index = next((law for law in laws if law is not None), None)
         return None if index is None else self.laws[index]
@@ -183,7 +184,7 @@ class DraftTree:
         return max(self.depths, default=0)
 
     def ancestor_mask(self) -> Tensor:
-        """Bool [N+1, N+1]: may row i see column j? Row and column 0 are the root."""
+        """Bool [N+1, N+1], true where row i may see column j. Row and column 0 are the root."""
         size = len(self.tokens) + 1
         mask = torch.zeros(size, size, dtype=torch.bool)
         mask[:, 0] = True
@@ -194,7 +195,7 @@ class DraftTree:
         return mask
 
     def truncated(self, max_depth: int) -> DraftTree:
-        """A copy of the tree without nodes deeper than max_depth.
+        """The tree without nodes deeper than max_depth: a copy if there are any.
 
         Exact under every rule, because depth never depends on a drawn value.
         """
@@ -223,7 +224,7 @@ class DraftTree:
         return len(self.tokens) - 1
 
     def _law(self, law: Tensor) -> int:
-        """The index of this tensor, by identity, among the laws."""
+        """The index of this tensor among the laws; a tensor that is not among them, by identity, is appended."""
         for index in range(len(self.laws) - 1, -1, -1):
             if self.laws[index] is law:
                 return index

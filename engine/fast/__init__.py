@@ -1,1 +1,1 @@
-"""Passes with little overhead. Knows models and trees, and no method."""
+"""Model passes with little overhead. The package imports models and trees, but no drafting method."""

@@ -1,4 +1,4 @@
-"""All methods, a folder each; whatever is in a folder is found there, and listed nowhere."""
+"""The decoding methods, one folder per method. A drafter is found by its folder; no list names it."""
 
 from functools import cache
 
@@ -14,38 +14,39 @@ __all__ = ["Drafter", "drafter", "drafters", "own_drafters", "unusable"]
 
 @cache
 def drafters() -> dict[str, type[Drafter]]:
-    """Every drafter class by key, in the order in which the page offers them; those from outside come last. Raises UserError
-    where the setting for these names no folder."""
+    """Return every drafter class by key, in the order in which the page offers them; drafters from outside this
+    repository come last. Raises UserError if the setting for outside methods does not name a folder."""
     return _found()[0]
 
 
 def unusable() -> dict[str, str]:
-    """Name of the folder of a method from outside that cannot be used -> the reason, a sentence."""
+    """Return why outside methods cannot be used: the name of the method's folder -> the reason, one sentence."""
     return _found()[1]
 
 
 def own_drafters() -> dict[str, type[Drafter]]:
-    """The drafters in this repository, without those from outside."""
+    """Return the drafter classes of this repository by key, without drafters from outside."""
     return {cls.key: cls for _, module in modules("drafter") for cls in classes(module, Drafter)}
 
 
 @cache
 def _found() -> tuple[dict[str, type[Drafter]], dict[str, str]]:
-    known, wrong = own_drafters(), dict(unusable_rules()) | dict(unusable_kinds())
+    by_key, wrong = own_drafters(), dict(unusable_rules()) | dict(unusable_kinds())
     for name, folder in outside_folders().items():
         try:
-            made = outside_drafter(folder, known)
-            known[made.key] = made
+            cls = outside_drafter(folder, by_key)
+            by_key[cls.key] = cls
         except UserError as error:
             wrong[name] = str(error)
-    return known, wrong
+    return by_key, wrong
 
 
 def drafter(key: str) -> type[Drafter]:
-    """The drafter class of this key. Raises UserError that names the known keys."""
-    known = drafters()
-    if key not in known and key in unusable():
+    """Return the drafter class with this key. Raises UserError if the drafter cannot be used, or if no drafter has this
+    key; the message then lists the keys that exist."""
+    by_key = drafters()
+    if key not in by_key and key in unusable():
         raise UserError(unusable()[key])
-    if key not in known:
-        raise unknown("drafter", key, known, LISTED)
-    return known[key]
+    if key not in by_key:
+        raise unknown("drafter", key, by_key, LISTED)
+    return by_key[key]

@@ -1,4 +1,5 @@
-"""Methods from outside: what a stranger's drafter does wrong ends the run with one sentence, never the process."""
+"""Guards methods from outside this repository: a mistake in such a drafter ends its run with one sentence, never the
+process."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,8 +19,11 @@ from engine.rules import verifiers
 
 
 def outside_drafter(folder: Path, known: Mapping[str, type[Drafter]]) -> type[Drafter]:
-    """The drafter of a method from outside, guarded. known: the drafters whose keys are taken. Raises UserError, one
-    sentence, for a folder that holds none that can be used."""
+    """Return the drafter class in the folder of an outside method, guarded by ``guarded``.
+
+    known: the drafters whose keys are already in use. Raises UserError, one sentence, if the folder has no usable
+    drafter.
+    """
     name, module = folder.name, outside_module(folder, "drafter")
     drafters = classes(module, Drafter)
     if len(drafters) != 1:
@@ -43,13 +47,14 @@ def outside_drafter(folder: Path, known: Mapping[str, type[Drafter]]) -> type[Dr
         lacking.add("kinds")
     if lacking:
         raise UserError(f"The drafter of the method {name} lacks {', '.join(sorted(lacking))}.")
-    made = guarded(cls)
-    within(name, "what it declares", lambda: _check_declared(name, made))
-    return made
+    guarded_cls = guarded(cls)
+    within(name, "what it declares", lambda: _check_declared(name, guarded_cls))
+    return guarded_cls
 
 
 def _check_declared(name: str, cls: type[Drafter]) -> None:
-    """Whatever the page and the lists will ask of the class. Raises UserError."""
+    """Check the class attributes that the page and the lists of methods read. Raises UserError for the first invalid
+    one."""
     for sampling in (Sampling(), Sampling(1.0)):
         if not all(isinstance(kind, str) for kind in cls.kinds(sampling)):
             raise UserError(f"The kinds of the method {name} must be names of kinds of draw.")
@@ -72,23 +77,24 @@ def _check_declared(name: str, cls: type[Drafter]) -> None:
 
 
 def guarded(cls: type[Drafter]) -> type[Drafter]:
-    """The drafter with a time limit on its calls and with checks of its drafts and failures."""
+    """Return a subclass of this drafter that limits the time of its calls and checks what ``build`` and ``propose``
+    return."""
     about = (cls.__doc__ or cls.key).strip().split("\n")[0]
-    told = {"title": cls.key, "family": "tree", "summary": about}
-    usual = {name: value for name, value in told.items() if not hasattr(cls, name)}
+    defaults = {"title": cls.key, "family": "tree", "summary": about}
+    missing = {name: value for name, value in defaults.items() if not hasattr(cls, name)}
 
     class Guarded(cls):
         yours = True
 
         @classmethod
         def build(inner, settings, models):
-            made = within(cls.key, "build", lambda: super(Guarded, inner).build(settings, models))
-            if not isinstance(made, Guarded):
+            own = within(cls.key, "build", lambda: super(Guarded, inner).build(settings, models))
+            if not isinstance(own, Guarded):
                 raise UserError(
                     f"build of the method {cls.key} must return cls(...), not another object."
                 )
-            made._tokens = models.target.embeddings
-            return made
+            own._tokens = models.target.embeddings
+            return own
 
         def begin(self, start):
             within(cls.key, "begin", lambda: super(Guarded, self).begin(start))
@@ -98,8 +104,8 @@ def guarded(cls: type[Drafter]) -> type[Drafter]:
                 product = super(Guarded, self).propose(list(context), max_depth)
                 tree = Proposal.of(product).tree
                 if not isinstance(tree, DraftTree):
-                    told = one_line(type(tree).__name__)
-                    raise UserError(f"The method {cls.key} proposed {told}, not a DraftTree.")
+                    defaults = one_line(type(tree).__name__)
+                    raise UserError(f"The method {cls.key} proposed {defaults}, not a DraftTree.")
                 wrong = [token for token in tree.tokens if not 0 <= token < self._tokens]
                 if wrong:
                     raise UserError(
@@ -117,6 +123,6 @@ def guarded(cls: type[Drafter]) -> type[Drafter]:
 
     Guarded.__name__, Guarded.__qualname__ = cls.__name__, cls.__qualname__
     Guarded.__module__, Guarded.__doc__ = cls.__module__, cls.__doc__
-    for name, value in usual.items():
+    for name, value in missing.items():
         setattr(Guarded, name, value)
     return Guarded

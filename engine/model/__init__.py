@@ -1,1 +1,1 @@
-"""Any causal language model, read as rows of a tree: sessions, caches, masks."""
+"""Reads any causal language model as rows of a tree, with sessions, KV caches and masks."""

@@ -1,7 +1,7 @@
-"""Finds the right way to read a module, if there is one, when the model is opened, and remembers it.
+"""Finds out, when a model is opened, in which way the engine can read its module, and remembers the result.
 
-Architectures that the tests have proven cost nothing. For any other architecture, the module and the engine both read
-a few short texts (``engine.model.self_check``), once per architecture, library version and device.
+For architectures that the tests have proven, this takes no time. For any other architecture, the module and the engine
+both read a few short texts (``engine.model.self_check``), once per architecture, library version and device.
 """
 
 import hashlib
@@ -25,22 +25,23 @@ _MEMORY = Remembered("self_checks.json")
 _REFUSED = "refused: "
 
 Ways = Mapping[str, Callable[[], LanguageModel]]
-"""Ways by name, the best first; ``chains`` is the way that reads no trees."""
+"""The ways to read a module, by name, the best way first. Each is a function that opens the model in this way. The way
+``chains`` reads no trees."""
 
 
 def admitted(module: PreTrainedModel, name: str, ways: Ways, setting: str) -> LanguageModel:
-    """The model, opened in the first way that reads as its module does.
+    """The model, opened in the first way in which the engine gets the same logits as the module.
 
-    setting: anything else that the ways depend on. Raises UserError, one sentence, if there is no such way.
+    setting: a text that names anything else on which the ways depend. Raises UserError if there is no such way.
     """
     refuse_unreadable(module, name)
     proven = proven_way(module)
     if proven is not None:
         return ways[proven]()
-    found = _remembered(module, ways, setting)
-    if found.startswith(_REFUSED):
-        raise UserError(f"{name} {found.removeprefix(_REFUSED)}")
-    model = ways[found]()
+    way = _remembered(module, ways, setting)
+    if way.startswith(_REFUSED):
+        raise UserError(f"{name} {way.removeprefix(_REFUSED)}")
+    model = ways[way]()
     untried = self_check.longest_tried(module)
     if untried is not None:
         model.max_context = min(model.max_context, untried)
@@ -49,15 +50,16 @@ def admitted(module: PreTrainedModel, name: str, ways: Ways, setting: str) -> La
 
 def _remembered(module: PreTrainedModel, ways: Ways, setting: str) -> str:
     key, memory = _key(module, setting), _MEMORY.read()
-    found = memory.get(key)
-    if found not in ways and not str(found).startswith(_REFUSED):
-        found = _found_out(module, ways)
-        _MEMORY.write(memory | {key: found})
-    return found
+    result = memory.get(key)
+    if result not in ways and not str(result).startswith(_REFUSED):
+        result = _found_out(module, ways)
+        _MEMORY.write(memory | {key: result})
+    return result
 
 
 def _key(module: PreTrainedModel, setting: str) -> str:
-    """Class, versions and the whole configuration, because the module's behaviour depends on all of them."""
+    """The key of a module in the memory: its class and a digest of versions, dtype, device and the whole configuration,
+    because the module's behaviour depends on all of these."""
     config = json.loads(module.config.to_json_string())
     config.pop("_name_or_path", None)
     versions = [METHOD, transformers.__version__, torch.__version__]
@@ -67,7 +69,7 @@ def _key(module: PreTrainedModel, setting: str) -> str:
 
 
 def _found_out(module: PreTrainedModel, ways: Ways) -> str:
-    """The name of a way, or the reason why there is none."""
+    """The name of the first way that reads as the module does, or _REFUSED and the reason why there is no such way."""
     attention = module.config._attn_implementation
     try:
         expected = self_check.readings(module)

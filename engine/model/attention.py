@@ -1,7 +1,7 @@
-"""Tree attention for any transformers model, entered through AttentionInterface.
+"""Tree attention for any transformers model, which calls it through AttentionInterface.
 
-The session decides which rows may see which (``RowMask``); the model passes this mask through
-unchanged, and this function adds the layer's own settings: its window, soft cap and sinks.
+The session decides which rows a row may see (``RowMask``). The model passes this mask through unchanged, and the
+attention function adds the settings of the layer: its window, soft cap and sinks.
 """
 
 from collections.abc import Callable
@@ -30,9 +30,10 @@ def tree_attention(
     watch: Callable[[int, Tensor, Tensor], None] | None = None,
     **_: object,
 ) -> tuple[Tensor, None]:
-    """query [1,H,R,D], key and value [1,Hkv,T,D] (cache and rows) -> ([1,R,H,D], None).
+    """The attention of one layer: query [1,H,R,D], key and value [1,Hkv,T,D] (cache and rows) -> ([1,R,H,D], None).
 
-    watch: is called with the layer, the queries, scaled so that a product with a key is a score, and the keys.
+    s_aux: the attention sink of each head, [H]. watch: a function that is called with the layer's index, the queries
+    (scaled so that a product with a key is a score) and the keys.
     """
     mask = row_mask.within(sliding_window)
     if watch is not None:
@@ -48,7 +49,7 @@ def tree_attention(
 
 
 def _explicit(query, key, value, mask, scaling, softcap, sinks) -> Tensor:
-    """The same with soft-capped scores and attention sinks, which SDPA does not support."""
+    """Attention with soft-capped scores and attention sinks, which torch's SDPA does not support: [1,H,R,D]."""
     groups = query.shape[1] // key.shape[1]
     key = key.repeat_interleave(groups, dim=1)
     value = value.repeat_interleave(groups, dim=1)

@@ -1,9 +1,9 @@
 """Models whose rotary frequencies depend on the length of the text: ``longrope`` and ``dynamic``.
 
-Their modules look at the highest position in a pass. In plain decoding a pass has one row, so each row is read
-as the last of its text, and the rows of a prompt are read as part of the whole prompt. Here the rows of every
-pass are read in this way, whatever else the pass contains. Models of the Phi-3 kind also read a text anew once
-it outgrows the length of their original training.
+Their modules take the length from the highest position in a pass. In plain decoding a pass has one row, so each row is
+read as the last row of its text, and the rows of a prompt are read as parts of the whole prompt. The classes here read
+the rows of every pass in this way, even if the pass contains other rows. Models of the Phi-3 kind also read a text anew
+once it is longer than the texts of their original training.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _READ_ANEW = ("Phi3ForCausalLM", "PhimoeForCausalLM", "Phi4MultimodalForCausalLM
 
 
 def reads_by_length(module: nn.Module) -> bool:
-    """Whether some rotary embedding of this module looks at the length of the text."""
+    """Whether a rotary embedding of this module depends on the length of the text."""
     return any(True for _ in _rotaries(module))
 
 
@@ -38,14 +38,14 @@ def _rotaries(module: nn.Module):
 
 
 def _growth(module: nn.Module) -> float:
-    """By what factor a text may exceed the length in the module's configuration."""
+    """The factor by which a text may exceed the length that the module's configuration names."""
     config = module.config.get_text_config(decoder=True)
     rope = getattr(config, "rope_parameters", None) or {}
     return rope.get("factor", 1.0) if rope.get("rope_type") == "dynamic" else 1.0
 
 
 class ByLengthModel(LanguageModel):
-    """A language model whose rows are rotated as in texts of chosen lengths."""
+    """A language model that reads each row as part of a text of a chosen length (``lengths``)."""
 
     holds_branches = False
 
@@ -70,7 +70,7 @@ class ByLengthModel(LanguageModel):
 
     @contextmanager
     def lengths(self, lengths: Tensor):
-        """Within this context, row r of a pass is read as in a text of lengths[r] tokens; lengths: [R]."""
+        """Within this context, row r of a pass is read as in a text of lengths[r] tokens. lengths: [R]."""
         self._current.lengths = lengths
         try:
             yield
@@ -79,7 +79,7 @@ class ByLengthModel(LanguageModel):
 
 
 class _RowsAlone:
-    """The forward of a rotary embedding, called once for each length of the pass."""
+    """Takes the place of a rotary embedding's forward, and calls that forward once for each length in the pass."""
 
     def __init__(self, forward, current: local) -> None:
         self._forward = forward
@@ -97,8 +97,8 @@ class _RowsAlone:
             last = position_ids.new_full((1, 1), length - 1)
             # no row may lie beyond the end of its text; the result of such a row is never used
             own = position_ids[:, rows].clamp(max=length - 1)
-            asked = torch.cat([own, last], -1)
-            parts = [part[:, :-1] for part in self._forward(x, asked, *others, **named)]
+            places = torch.cat([own, last], -1)
+            parts = [part[:, :-1] for part in self._forward(x, places, *others, **named)]
             if wholes is None:
                 shape = (1, len(lengths), parts[0].shape[-1])
                 wholes = [part.new_empty(shape) for part in parts]
@@ -108,7 +108,7 @@ class _RowsAlone:
 
 
 class ByLengthSession(Session):
-    """See ``Session``. Each row is read as the last of its text, a prompt as a whole."""
+    """A ``Session`` that reads each row as the last row of its text, and a prompt as a whole."""
 
     reads_parts = False
     _whole: int | None = None  # length of the text whose prompt is being read
@@ -144,14 +144,14 @@ class ByLengthSession(Session):
 
 
 class AnewSession(ByLengthSession):
-    """A session that reads its text anew when a row lies on the other side of ``edge`` tokens than the
-    rows in the cache. A pass with rows on both sides is made twice."""
+    """A session that reads its text anew when a row's text is longer than ``edge`` tokens and the cache was read for
+    texts up to that length, or the other way round. A pass with rows on both sides of the edge is run twice."""
 
     def __init__(self, model, cache: KVCache, features: tuple[int, ...], edge: int) -> None:
         self._edge = edge
-        self._text: list[int] = []  # of the committed columns
+        self._text: list[int] = []  # tokens of the committed columns
         self._scratch: list[int] = []
-        self._beyond = False  # the side of the edge that the columns were read for
+        self._beyond = False  # whether the columns were read as part of a text beyond the edge
         super().__init__(model, cache, features)
 
     def take_over(self, other: Session, length: int) -> None:
@@ -191,7 +191,9 @@ class AnewSession(ByLengthSession):
         return results[0] if len(results) == 1 else _merged(beyond, *results)
 
     def _read_for(self, beyond: bool, coming: int) -> None:
-        """Make all columns before the ``coming`` rows those of a text on this side of the edge."""
+        """Read all columns before the last ``coming`` rows anew, unless they were read for this side of the edge.
+
+        beyond: whether they are to be columns of a text longer than the edge."""
         before = self.length + self.rows - coming
         self._cache.length = before
         if beyond == self._beyond:
@@ -214,7 +216,9 @@ class AnewSession(ByLengthSession):
 
 
 def _merged(beyond: Tensor, short: tuple, long: tuple) -> tuple[Tensor | None, Tensor | None]:
-    """The results of rows read for both sides, each for its own side. Fewer logits than rows: the last rows' logits."""
+    """Logits and features of rows that were read for both sides of the edge, each row taken from its own side.
+
+    beyond: bool [R]. short, long: logits and features of the two passes. There may be logits of the last rows only."""
     parts = []
     for near, far in zip(short, long, strict=True):
         if near is None:

@@ -1,7 +1,7 @@
-"""KV cache: committed columns first, then the rows of the running step.
+"""The KV cache: committed columns first, then the rows of the running step.
 
-The buffers stay in place. A step writes its rows after the committed columns; committing moves
-the kept rows down and lets the rest be overwritten. Nothing of the prefix is copied.
+The buffers stay in place. A step writes its rows behind the committed columns. A commit moves the kept rows down, and
+later rows overwrite the others. No column of the prefix is copied.
 """
 
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 CAPACITY = 256
-"""First size of the buffers of texts whose length is not known; they double when they are full."""
+"""First capacity, in columns, for a text whose length is unknown; full buffers double."""
 
 
 class KVLayer(CacheLayerMixin):
     """One layer's keys and values, [B, Hkv, capacity, D] each.
 
-    ``length`` columns are in use; the owner (KVCache) sets it.
+    length: the number of columns in use; the owner, a KVCache, sets it.
     """
 
     is_sliding = False  # windows are applied by the mask, because a tree may reach back past them
@@ -41,7 +41,7 @@ class KVLayer(CacheLayerMixin):
         return self.is_initialized
 
     def update(self, key_states: Tensor, value_states: Tensor, *args, **kwargs):
-        """Append rows [B, Hkv, R, D]; returns views of all columns in use."""
+        """Append keys and values of R rows, [B, Hkv, R, D] each; returns views of all columns in use."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         end = self.length + key_states.shape[-2]
@@ -60,7 +60,7 @@ class KVLayer(CacheLayerMixin):
         return self.capacity
 
     def take_over(self, source: "KVLayer", count: int) -> None:
-        """Begin with copies of the source's first ``count`` columns."""
+        """Replace this layer's columns by copies of the source's first ``count`` columns."""
         if source.is_initialized:
             if not self.is_initialized:
                 self.lazy_initialization(source.keys, source.values)
@@ -69,14 +69,16 @@ class KVLayer(CacheLayerMixin):
         self.length = count
 
     def reserve(self, capacity: int) -> None:
-        """Grow the buffers; the owner doubles, so the copies stay linear in the length."""
+        """Grow the buffers to this capacity. The owner doubles it each time, so all copies together are linear in the
+        length of the text."""
         if self.is_initialized:
             self.keys = _grown(self.keys, capacity, self.length)
             self.values = _grown(self.values, capacity, self.length)
         self.capacity = capacity
 
     def keep(self, start: int, columns: Tensor | None, count: int) -> None:
-        """Leave ``start + count`` columns; ``columns`` (absolute) move to start if not None."""
+        """Keep ``start + count`` columns. columns: the column numbers, [count], of the rows that move to ``start`` on;
+        None if these rows are in place already."""
         if columns is not None and self.is_initialized:
             for buffer in (self.keys, self.values):
                 buffer[:, :, start : start + count] = buffer.index_select(2, columns)
@@ -90,7 +92,7 @@ def _grown(buffer: Tensor, capacity: int, used: int) -> Tensor:
 
 
 class KVCache(Cache):
-    """All layers of one sequence, or of several side by side, each sequence a ``row``."""
+    """The keys and values of all layers, for one sequence or for several sequences side by side."""
 
     def __init__(self, layers: Sequence[KVLayer]) -> None:
         super().__init__(layers=list(layers))
@@ -102,12 +104,12 @@ class KVCache(Cache):
 
     @property
     def ready(self) -> bool:
-        """Whether the buffers exist; the first rows written create them."""
+        """Whether the buffers exist. The first update creates them."""
         return all(layer.ready for layer in self.layers)
 
     @property
     def length(self) -> int:
-        """Columns in use."""
+        """The number of columns in use."""
         return self.layers[0].length
 
     @length.setter
@@ -116,7 +118,7 @@ class KVCache(Cache):
             layer.length = columns
 
     def reserve(self, columns: int) -> None:
-        """Make sure that this many columns fit."""
+        """Grow the buffers, if necessary, until this many columns fit."""
         if columns <= self.capacity:
             return
         self.capacity = max(columns, 2 * self.capacity)
@@ -124,13 +126,13 @@ class KVCache(Cache):
             layer.reserve(self.capacity)
 
     def take_over(self, source: "KVCache", count: int) -> None:
-        """Begin with copies of the source's first ``count`` columns."""
+        """Replace all columns by copies of the source's first ``count`` columns."""
         self.reserve(count)
-        for layer, other in zip(self.layers, source.layers, strict=True):
-            layer.take_over(other, count)
+        for layer, source_layer in zip(self.layers, source.layers, strict=True):
+            layer.take_over(source_layer, count)
 
     def keep(self, start: int, rows: list[int]) -> None:
-        """Keep columns [0, start) and, after them, those at start + rows (ascending)."""
+        """Keep the columns before ``start`` and, behind them, the columns ``start`` + ``rows``. rows: ascending."""
         columns = None
         if rows != list(range(len(rows))) and not self._moved(start, rows):
             device = next(layer for layer in self.layers if layer.is_initialized).keys.device
@@ -139,5 +141,6 @@ class KVCache(Cache):
             layer.keep(start, columns, len(rows))
 
     def _moved(self, start: int, rows: list[int]) -> bool:
-        """Whether a faster way than copying layer by layer has moved these rows already."""
+        """Move these rows in a faster way than layer by layer, if a subclass has one; returns whether they were
+        moved."""
         return False

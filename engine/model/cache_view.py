@@ -1,8 +1,9 @@
-"""Passes of a model over a part of the columns that a session has read, or over substitutes for them.
+"""Passes of a model over a part of the columns that a session has read, or over substitutes for these columns.
 
-The session reads a text as usual. A view holds, of each layer, keys and values that somebody chose from the session's, and
-reads rows behind them; nothing of this reaches the session unless it takes the rows in. Layers with a sliding window read few
-columns already, so a view reads all of theirs.
+The session reads a text as it always does. A view holds, for each layer, keys and values that a drafter has chosen from
+the session's columns, and reads rows behind them. The session does not change unless it takes the rows in
+(``Session.take_in``). Layers with a sliding window read few columns anyway, so a view holds all columns of these
+layers.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,16 +22,18 @@ from engine.model.own_attention import ChainModel, MaskedModel, no_layers
 from engine.model.row_mask import RowMask
 from engine.model.session import Session
 
-MARGIN = 128  # columns that a view has room for beside those that it begins with
+MARGIN = 128  # columns for which a view has room behind its first columns
 
 Watch = Callable[[int, Tensor, Tensor], None]
-"""Called by every layer of a pass: its index, the rows' scaled queries [1, H, R, D], and all keys [1, Hkv, T, D]."""
+"""A function that every layer of a pass calls with its index, the rows' scaled queries [1, H, R, D], and all keys
+[1, Hkv, T, D]."""
 Chosen = Callable[[int, Tensor, Tensor], tuple[Tensor, Tensor]]
-"""From a layer's index, keys and values [1, Hkv, T, D] to those [1, Hkv, C, D] that a view reads; C is the same in all layers."""
+"""A function from a layer's index, keys and values [1, Hkv, T, D] to the keys and values [1, Hkv, C, D] that a view
+reads. C is the same in all layers."""
 
 
 def check_views(model: LanguageModel) -> None:
-    """Raises UserError for a model of which no view can be made."""
+    """Raise UserError if no view can be made of this model's sessions."""
     if isinstance(model, HybridModel):
         raise UserError(
             f"{model.name} keeps a recurrent state, of which no part can be left out, so it cannot read a part of its cache."
@@ -40,7 +43,7 @@ def check_views(model: LanguageModel) -> None:
 
 
 def windowed_layers(model: LanguageModel) -> frozenset[int]:
-    """The layers that have a sliding window."""
+    """The indices of the layers that have a sliding window, or any other kind of attention that is not full."""
     config = model.model.config.get_text_config(decoder=True)
     kinds = getattr(config, "layer_types", None)
     if kinds is None:
@@ -50,13 +53,14 @@ def windowed_layers(model: LanguageModel) -> frozenset[int]:
 
 
 class CacheView:
-    """Reads rows, one chain, behind the columns that were chosen from a session's.
+    """Reads a chain of rows behind columns that were chosen from a session's columns.
 
-    rows: read since the view was last taken. reduced: the layers of which it reads what was chosen; the others have a window.
+    rows: the number of rows that were read since the last ``take``. reduced: the layers in which only the chosen
+    columns are read; all other layers have a window.
     """
 
     def __init__(self, session: Session, watch: Watch | None) -> None:
-        """watch: None lets passes be compiled."""
+        """watch: every pass calls it in each layer. If it is None, passes may be compiled."""
         self._session, self._watch = session, watch
         self._model = session.model
         layers = range(self._model.layers)
@@ -64,13 +68,14 @@ class CacheView:
         self._compiled = False
         self._cache: KVCache | None = None
         self._held = [0] * len(layers)  # columns of each layer before the rows
-        self._taken = 0  # columns of the session that the view stands for
+        self._taken = 0  # columns of the session that the view represents
         self.rows = 0
 
     @torch.no_grad()
     def take(self, chosen: Chosen | None) -> None:
-        """Forget all rows, and stand for all that the session has committed. chosen: None if what was chosen before is
-        still to be read; then all columns that are new are read behind it."""
+        """Forget all rows, and represent all tokens that the session has committed. chosen: chooses the columns of the
+        reduced layers anew. If it is None, the columns chosen earlier stay, and the columns that the session has
+        committed since then are added behind them."""
         for index in range(self._model.layers):
             keys, values = self._session.columns(index)
             again = chosen is not None and index in self.reduced
@@ -86,19 +91,21 @@ class CacheView:
         self._taken, self.rows = self._session.length, 0
 
     def _with_room(self, columns: int) -> KVCache:
-        """The view's own columns, with room for so many."""
+        """The view's own cache, with room for ``columns`` columns."""
         if self._cache is None:
-            layers, found = self._model.layers, None
+            layers, compiled_columns = self._model.layers, None
             if self._watch is None and len(self.reduced) == layers:
-                found = self._model.view_columns(columns + MARGIN)
-            self._compiled = found is not None
-            self._cache = found if self._compiled else KVCache.empty(layers, columns + MARGIN)
+                compiled_columns = self._model.view_columns(columns + MARGIN)
+            self._compiled = compiled_columns is not None
+            self._cache = (
+                compiled_columns if self._compiled else KVCache.empty(layers, columns + MARGIN)
+            )
         self._cache.reserve(columns)
         return self._cache
 
     @property
     def columns(self) -> list[tuple[Tensor, Tensor]]:
-        """Keys and values [1, Hkv, R, D] of the rows, by layer: views, valid until the next call."""
+        """The keys and values of the rows, [1, Hkv, R, D] each, by layer. They are views, valid until the next call."""
         ends = [(held, held + self.rows) for held in self._held]
         return [
             (layer.keys[:, :, first:end], layer.values[:, :, first:end])
@@ -107,7 +114,7 @@ class CacheView:
 
     @torch.no_grad()
     def feed(self, tokens: Sequence[int]) -> Tensor:
-        """Read R tokens behind the rows; returns logits [R, V]."""
+        """Read R tokens behind the rows read so far; returns their logits [R, V]."""
         for held, layer in zip(self._held, self._cache.layers, strict=True):
             layer.length = held + self.rows
         self._cache.reserve(max(self._held) + self.rows + len(tokens))
@@ -121,8 +128,8 @@ class CacheView:
 
 @torch.no_grad()
 def read_again(session: Session, tokens: Sequence[int], first: int, watch: Watch) -> None:
-    """Read tokens, a chain, behind the first columns that the session has committed, so that ``watch`` sees their queries.
-    first: how many columns; the tokens may lie within the session's text or go beyond it."""
+    """Read a chain of tokens behind the first ``first`` columns of the session, so that ``watch`` sees their queries.
+    The tokens may be a part of the session's text or go beyond it. The session does not change."""
     layers = [_Behind(*session.columns(index), first) for index in range(session.model.layers)]
     mask = _ViewMask(first, first, 0, len(tokens), session.model.device)
     _passed(session.model, tokens, mask, KVCache(layers), watch)
@@ -132,17 +139,19 @@ def _passed(
     model: LanguageModel, tokens, mask: "_ViewMask", cache: KVCache, watch: Watch | None
 ) -> Tensor:
     watch = watch or (lambda *_: None)  # a watched pass takes any mask, on a GPU too
-    known = torch.tensor([model.readable(tokens)], device=model.device)
+    readable = torch.tensor([model.readable(tokens)], device=model.device)
     # a compiled model leaves torch one thread, too few for passes of its module
     with torch_threads(ALL if model.torch_threads else None):
         logits, _ = forward(
-            model.model, known, mask.row_positions[None], mask, cache, (), watch=watch
+            model.model, readable, mask.row_positions[None], mask, cache, (), watch=watch
         )
     return logits[0]
 
 
 class _ViewMask:
-    """The mask of R rows of a chain: all layers see the chain, but layers with a window have more columns before it."""
+    """The mask of R rows of a chain. All layers see the chain; before it, layers with a window have all columns of the
+    text, and the other layers only the chosen columns. columns: chosen columns. length: tokens of the text. before:
+    rows of the chain that were read earlier. count: R."""
 
     def __init__(
         self, columns: int, length: int, before: int, count: int, device: torch.device
@@ -161,7 +170,8 @@ class _ViewMask:
 
 
 class _Behind(KVLayer):
-    """Another layer's first columns, and rows that are read behind them and kept nowhere."""
+    """A layer that shows the first columns of another layer, and behind them the rows of the current pass, which it
+    does not keep."""
 
     def __init__(self, keys: Tensor, values: Tensor, first: int) -> None:
         super().__init__(first)

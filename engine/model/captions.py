@@ -1,9 +1,11 @@
-"""A causal language model that sees a picture or a short film before its text. Their patches are rows of the same sequence.
+"""A causal language model that sees a picture or a short film before its text. Their patches are rows of the same
+sequence.
 
-Each patch has a token of its own, which stands at the front of the prompt; its embedding is the learned one of that place, that
-of its frame in a film, and a projection of the patch's pixels, with one hidden layer, as in LLaVA-1.5 (Liu et al., 2023), but without a vision encoder.
-So a model that is shown a picture differs from one that is not in some rows of a table, and everything that reads tokens
-reads pictures. Everything else is a Llama.
+Each patch has a token of its own, which stands at the front of the prompt. The patch's embedding is a sum: the learned
+embedding of its place in a frame, that of its frame in a film, and a projection of its pixels. The projection has one
+hidden layer, as in LLaVA-1.5 (Liu et al., 2023), but there is no vision encoder. So a model that is shown a picture
+differs from the same model without a picture only in some rows of the embedding table, and any code that reads tokens
+also reads pictures. In all other respects the model is a Llama.
 
 A film is a strip of its frames, one below the other; a picture is a strip of one frame.
 
@@ -25,15 +27,18 @@ from engine.errors import UserError
 from engine.model.language_model import LanguageModel
 from engine.model.layers import decoder_of, shallow
 
-MOST_SHOWN = 8  # pictures that are remembered for one model
+MOST_SHOWN = 8  # pictures or films whose views a model keeps
 SEEN = 0.25
-"""Factor on what is seen of a patch: without it a row says much of the pixels and next to nothing of the place."""
+"""Factor on the projection of a patch's pixels. Without it, the pixels would dominate the embedding of a patch, and its
+place would hardly count."""
 
 
 @strict
 class CaptionsConfig(LlamaConfig):
-    """picture_side, patch_side: in pixels. patch_width: units of the projection. first_patch: the token of the patch at the top left
-    of the first frame; those of the others follow it, row by row and frame by frame. frames: of a film; 1: it sees no films."""
+    """The configuration of a model of pictures. picture_side, patch_side: the sides of a frame and of a patch, in
+    pixels. patch_width: units in the hidden layer of the projection. first_patch: the token of the patch at the top
+    left of the first frame; the tokens of the other patches follow it, row by row and frame by frame. frames: the
+    number of frames in a film; 1 if the model sees no films."""
 
     model_type = "captions"
     picture_side: int = 48
@@ -44,7 +49,7 @@ class CaptionsConfig(LlamaConfig):
 
     @property
     def patches(self) -> int:
-        """Of one frame."""
+        """The number of patches in one frame."""
         return (self.picture_side // self.patch_side) ** 2
 
 
@@ -63,21 +68,24 @@ class CaptionsForCausalLM(LlamaForCausalLM):
         self.post_init()
 
     def rows(self, tokens: Tensor, patches: Tensor) -> Tensor:
-        """Embeddings [B, T, H] of tokens [B, T], of which the first stand for these patches [B, K, D]."""
+        """The embeddings [B, T, H] of tokens [B, T]. The first K tokens are those of the patches [B, K, D]."""
         count = patches.shape[1]
         places = self.places(tokens[:, :count])
         text = self.model.embed_tokens(tokens[:, count:])
         return torch.cat([places + self.seen(patches).to(places.dtype), text], 1)
 
     def seen(self, patches: Tensor) -> Tensor:
-        """[.., D] -> [.., H]"""
+        """The projections of patches: pixels [.., D] -> [.., H]."""
         return SEEN * self.patches(patches)
 
     def places(self, tokens: Tensor) -> Tensor:
-        """Embeddings [.., K, H] of patch tokens [.., K] of which nothing is seen: of the place in a frame, and of the frame."""
-        each, first = self.config.patches, self.config.first_patch
-        places = self.model.embed_tokens(first + (tokens - first) % each)
-        return places if self.frames is None else places + self.frames((tokens - first) // each)
+        """The embeddings [.., K, H] of patch tokens [.., K] without their pixels: place in the frame, plus frame in a
+        film."""
+        per_frame, first = self.config.patches, self.config.first_patch
+        places = self.model.embed_tokens(first + (tokens - first) % per_frame)
+        return (
+            places if self.frames is None else places + self.frames((tokens - first) // per_frame)
+        )
 
 
 AutoConfig.register(CaptionsConfig.model_type, CaptionsConfig)
@@ -85,25 +93,27 @@ AutoModelForCausalLM.register(CaptionsConfig, CaptionsForCausalLM)
 
 
 def patches_of(pixels: Tensor, side: int) -> Tensor:
-    """uint8 [.., F * S, S, 3] -> float [.., P, D] from -1 to 1, row by row. side: of a patch, in pixels."""
+    """The patches of pixels, row by row: uint8 [.., F * S, S, 3] -> float [.., P, D] from -1 to 1. side: the side of a
+    patch, in pixels."""
     cut = pixels.unflatten(-3, (-1, side)).unflatten(-2, (-1, side))  # [.., rows, y, columns, x, 3]
     return cut.transpose(-4, -3).flatten(-3).flatten(-3, -2) / 127.5 - 1
 
 
 def pooled(rows: Tensor, across: int) -> Tensor:
-    """[.., P, H] -> [.., P / across, H]: the means of the patches that stand side by side. across: patches of a side."""
+    """The mean of each row of patches in a frame: [.., P, H] -> [.., P / across, H]. across: the patches in such a
+    row."""
     return rows.unflatten(-2, (-1, across)).mean(-2)
 
 
 class CaptionsModel(LanguageModel):
-    """pixels: uint8 [F * S, S, 3] of the picture or film that it has been shown; None where it has been shown none. patch_tokens: those
-    of what it has been shown, of one picture where that is nothing."""
+    """A language model of pictures, or a view of it that sees one picture or film. pixels: the picture or film, uint8
+    [F * S, S, 3], or None. patch_tokens: the tokens of its patches; without a picture, the tokens of one frame."""
 
     pixels: np.ndarray | None = None
 
     @property
     def leading(self) -> Sequence[int]:
-        """The patches. Raises UserError where it has been shown no picture."""
+        """The patch tokens, which stand before every prompt. Raises UserError if the model sees no picture."""
         if self.pixels is None:
             raise UserError(f"{self.name} is asked about a picture, and there is none.")
         return self.patch_tokens
@@ -124,7 +134,7 @@ class CaptionsModel(LanguageModel):
         self._views: dict[bytes, CaptionsModel] = {}
 
     def seeing(self, pixels: np.ndarray) -> CaptionsModel:
-        """A view of the model that sees a picture or a film uint8 [F * S, S, 3]."""
+        """A view of the model that sees this picture or film, uint8 [F * S, S, 3]."""
         key = pixels.tobytes()
         if key not in self._views:
             if len(self._views) >= MOST_SHOWN:
@@ -135,27 +145,27 @@ class CaptionsModel(LanguageModel):
 
     @torch.no_grad()
     def rows_of(self, pixels: np.ndarray) -> Tensor:
-        """[P, H]: the embeddings of the patches of a picture or a film."""
+        """The embeddings [P, H] of the patches of a picture or film, uint8 [F * S, S, 3]."""
         patches = patches_of(torch.from_numpy(np.array(pixels)), self.patch)
         tokens = self.model.config.first_patch + torch.arange(len(patches), device=self.device)
         return self.model.rows(tokens[None], patches[None].to(self.device, self.dtype))[0]
 
     def with_rows(self, rows: Tensor) -> CaptionsModel:
-        """The same model, in which the first K patch tokens have these embeddings [K, H]."""
+        """A view of the model in which the first K patch tokens have the embeddings ``rows`` [K, H]."""
         module = shallow(self.model)
         module.model = shallow(decoder_of(self.model))
         table = self.model.model.embed_tokens.weight.detach().clone()
         first = self.model.config.first_patch
         table[first:][: len(rows)] = rows
         module.model.embed_tokens = nn.Embedding.from_pretrained(table)
-        made = copy.copy(self)
-        made.model, made._views = module, {}
-        made.patch_tokens = range(first, first + len(rows))
-        return made
+        view = copy.copy(self)
+        view.model, view._views = module, {}
+        view.patch_tokens = range(first, first + len(rows))
+        return view
 
 
 def patch_grid(model: CaptionsModel, values: Sequence[float]) -> list[list[float]]:
-    """One number for each patch -> the numbers as rows of the picture; a film has one row for each frame."""
-    each = model.model.config.patches
-    across = model.side // model.patch if len(values) == each else each
+    """Arrange one number per patch in rows: the rows of patches of a picture, or one row per frame of a film."""
+    per_frame = model.model.config.patches
+    across = model.side // model.patch if len(values) == per_frame else per_frame
     return [list(values[at : at + across]) for at in range(0, len(values), across)]

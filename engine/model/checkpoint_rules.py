@@ -1,8 +1,8 @@
 """The rules of a checkpoint for generation, as a constraint: forced first and last tokens, forbidden words and
-repetitions, no ends that come too early.
+repetitions, and a minimum length.
 
-The rules are transformers' own, named in ``generation_config.json``. Whatever else that file holds and would change the
-text of ``generate`` (beams, penalties, guidance) is not applied; ``unapplied`` names it.
+The rules are transformers' own, and ``generation_config.json`` states them. Other settings in that file that would
+change the text of ``generate`` (beams, penalties, guidance) are not applied; ``unapplied`` lists them.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,8 @@ _RULES = {
 }  # fmt: skip
 _APPLIED = {*_RULES, "eos_token_id", "stop_strings"}
 _OF_SAMPLING = {"do_sample", "temperature", "top_k", "top_p", *CUTS}
-"""Applied where a run samples as the model says (``own_sampling``); other runs name a sampling of their own."""
+"""Applied if a run takes its sampling from the checkpoint (``own_sampling``); other runs have their own sampling
+settings."""
 _NO_CHANGE = {
     "bos_token_id", "pad_token_id", "decoder_start_token_id", "max_length", "max_new_tokens", "use_cache",
     "cache_config", "max_cache_len", "prefill_chunk_size", "compile_config", "disable_compile", "low_memory",
@@ -50,7 +51,8 @@ _NO_CHANGE = {
     "target_lookbehind", "prompt_lookup_num_tokens", "max_matching_ngram_size", "speculation_type", "use_mtp",
     "early_stopping", "length_penalty", "num_beam_groups", "diversity_penalty",
 }  # fmt: skip
-"""Lengths, which every run names; speed; the form of the answer; and what counts with beams alone, which are named."""
+"""Settings that need no mention: lengths, which every run sets itself; settings of speed; settings of the result's
+form; and settings that only beam search uses (``unapplied`` lists ``num_beams`` itself)."""
 _NEUTRAL = {
     "repetition_penalty": 1, "encoder_repetition_penalty": 1, "guidance_scale": 1, "num_beams": 1,
     "num_return_sequences": 1,
@@ -60,8 +62,9 @@ _SAME_NUMBERS = {"static", "dynamic", "offloaded", "offloaded_static", "hybrid",
 
 
 def with_rules(target: LanguageModel, request: TextRequest) -> TextRequest:
-    """The request, constrained by the rules of the target's checkpoint and by the verifier's weights as well. If the request has
-    a constraint already, that constraint decides where the text ends, and the checkpoint's rules about length are left out."""
+    """The request, with a constraint that joins its own constraint, the rules of the target's checkpoint and the
+    verifier's weighing of tokens. The request's own constraint decides where the text ends, so if there is one, the
+    checkpoint's rules about length are left out."""
     own_constraint = request.constraint
     rules = _processors(target, len(request.prompt), request.max_new_tokens, own_constraint is None)
     own = CheckpointRules(rules, request.prompt, target.vocab_size) if rules else None
@@ -75,8 +78,9 @@ def with_rules(target: LanguageModel, request: TextRequest) -> TextRequest:
 
 
 def unapplied(config: GenerationConfig, cuts: bool = True) -> list[str]:
-    """Settings of a checkpoint that would change the text of ``generate`` and that the engine leaves out:
-    "name = value". cuts: whether a run that samples as the model says makes all cuts (``engine.core.sampling.CUTS``)."""
+    """The settings of a checkpoint that would change the text of ``generate`` and that the engine does not apply, each
+    as "name = value". cuts: whether a run with the checkpoint's sampling applies all truncations in
+    ``engine.core.sampling.CUTS``."""
     names = vars(GenerationConfig()).keys() - _APPLIED - _OF_SAMPLING - _NO_CHANGE
     if not cuts:
         names |= {name for name in CUTS if getattr(config, name, None) not in CUTS[name]}
@@ -93,7 +97,7 @@ def unapplied(config: GenerationConfig, cuts: bool = True) -> list[str]:
 
 
 def check_rules(target: LanguageModel) -> None:
-    """Raises UserError, before any text is written, for rules that cannot be followed with this vocabulary."""
+    """Raise UserError if the rules of the target's checkpoint cannot be followed with its vocabulary."""
     prompt, new = [0] * 4, 8
     try:
         own = CheckpointRules(_processors(target, len(prompt), new), prompt, target.vocab_size)
@@ -109,10 +113,10 @@ def check_rules(target: LanguageModel) -> None:
 
 
 class CheckpointRules(Constraint):
-    """The state of one text under the checkpoint's rules."""
+    """The rules of a checkpoint as a constraint on one text, whose tokens it remembers."""
 
     def __init__(self, rules: LogitsProcessorList, prompt: Sequence[int], vocabulary: int) -> None:
-        """vocabulary: width of the target's logits."""
+        """vocabulary: the width V of the target's logits."""
         self._rules = rules
         self._text = list(prompt)
         self._scores = torch.zeros(1, vocabulary)
@@ -121,8 +125,8 @@ class CheckpointRules(Constraint):
 
     def allowed(self, continuation: Sequence[int]) -> Tensor | None:
         text = torch.tensor([[*self._text, *continuation]])
-        kept = self._rules(text, self._scores.clone())[0] > float("-inf")
-        return None if bool(kept.all()) else kept
+        allowed_tokens = self._rules(text, self._scores.clone())[0] > float("-inf")
+        return None if bool(allowed_tokens.all()) else allowed_tokens
 
     def commit(self, tokens: Sequence[int]) -> None:
         self._text += tokens
@@ -132,8 +136,10 @@ class CheckpointRules(Constraint):
 def _processors(
     target: LanguageModel, prompt: int, new: int, lengths: bool = True
 ) -> LogitsProcessorList:
-    """prompt: number of its tokens. new: the most tokens that are written. lengths: with the rules about the length of
-    the text."""
+    """The logits processors of transformers for the rules of the target's checkpoint.
+
+    prompt: number of tokens in the prompt. new: the most tokens that are written. lengths: include the rules about the
+    length of the text."""
     config, ends = target.model.generation_config, sorted(target.end_tokens)
     processors = LogitsProcessorList()
     if config is None:

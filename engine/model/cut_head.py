@@ -1,4 +1,4 @@
-"""Language models whose head keeps only some rows: fewer bytes are read per token; other tokens never occur."""
+"""Language models whose head keeps only some rows. A pass reads fewer bytes, and tokens without a row never occur."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _MOST_CUTS = 4  # per model; the oldest is dropped first
 
 
 def with_head(model: LanguageModel, tokens: Tensor) -> LanguageModel:
-    """A view of the model with only these rows of its head [K]: the logits have K columns, in this order.
+    """A view of the model whose head has only the rows of ``tokens`` [K]: its logits have K columns, in this order.
 
-    Everything below the head is shared. Raises UserError for a model whose head is not its own module.
+    All parts below the head are shared. Raises UserError if the head is no linear layer of the model's own.
     """
     cuts = _CUTS.setdefault(model, {})
     key = tuple(tokens.tolist())
@@ -37,16 +37,16 @@ def _cut(module: PreTrainedModel, tokens: Tensor, name: str) -> PreTrainedModel:
     if place is None or not isinstance(head, nn.Linear):
         raise UserError(f"{name} has no head of its own that could be cut.")
     tokens = tokens.to(head.weight.device)
-    kept = nn.Linear(head.in_features, len(tokens), bias=head.bias is not None, device="meta")
-    kept.weight = nn.Parameter(head.weight[tokens].clone(), requires_grad=False)
+    cut_head = nn.Linear(head.in_features, len(tokens), bias=head.bias is not None, device="meta")
+    cut_head.weight = nn.Parameter(head.weight[tokens].clone(), requires_grad=False)
     if head.bias is not None:
-        kept.bias = nn.Parameter(head.bias[tokens].clone(), requires_grad=False)
+        cut_head.bias = nn.Parameter(head.bias[tokens].clone(), requires_grad=False)
     view = shallow(module)
-    view._modules[place] = kept
+    view._modules[place] = cut_head
     return view
 
 
 def head_bytes(model: LanguageModel) -> int:
-    """Bytes of the weights of the model's head."""
+    """The size of the head's weights in bytes."""
     weight = model.model.get_output_embeddings().weight
     return weight.numel() * weight.element_size()

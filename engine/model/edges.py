@@ -1,4 +1,5 @@
-"""Lengths beyond which a model reads differently: windows, chunks, the length of its original training."""
+"""Finds the text lengths beyond which a model reads differently: windows, chunks, the length of its original
+training."""
 
 from collections.abc import Iterator
 
@@ -21,12 +22,12 @@ _NAMES = (
 
 
 def edges_of(config: PreTrainedConfig) -> list[int]:
-    """The lengths that the decoder's configuration names, ascending."""
+    """The lengths, in tokens, beyond which the decoder reads differently according to its configuration, ascending."""
     return sorted(set(_found(config.get_text_config(decoder=True).to_dict())))
 
 
 def window_of(config: PreTrainedConfig) -> int | None:
-    """The one window of a decoder whose layers do not name their own."""
+    """The sliding window, in tokens, that the decoder's configuration names for all layers, or None."""
     return getattr(config.get_text_config(decoder=True), "sliding_window", None)
 
 

@@ -1,9 +1,9 @@
 """A causal language model whose feed-forward layers are many small experts. A pass computes those experts that at least
 one of its rows needs, and skips the others.
 
-Two ways of choosing. BlockFFN (Song et al. 2025, arXiv 2507.08771): a row uses every expert whose score is above 0, and
-RMSNorm scales the scores. A usual mixture: a row uses the k experts with the highest scores, weighed by their softmax.
-Everything else is a Llama.
+There are two ways to choose experts. In BlockFFN (Song et al. 2025, arXiv 2507.08771), a row uses every expert whose
+score is above 0, and RMSNorm scales the scores. In a mixture of experts, a row uses the k experts with the highest
+scores, weighted by their softmax. In all other respects the model is a Llama.
 
 Letters in shapes: H hidden size, E experts of a layer, D units of an expert, U experts that some row needs.
 """
@@ -29,8 +29,8 @@ from engine.model.session import Session
 
 @strict
 class ExpertsConfig(LlamaConfig):
-    """num_experts: of each layer. expert_size: units of each. num_experts_per_tok: how many a row uses; 0: those whose
-    score is above 0."""
+    """The configuration of a model of experts. num_experts: experts per layer. expert_size: units per expert.
+    num_experts_per_tok: experts that a row uses; 0 means all experts whose score is above 0."""
 
     model_type = "experts"
     num_experts: int = 48
@@ -39,7 +39,7 @@ class ExpertsConfig(LlamaConfig):
 
 
 class Gate(nn.Module):
-    """The weight of each expert for each row; 0 where the row does not use it."""
+    """Computes the weight of each expert for each row. The weight is 0 if the row does not use the expert."""
 
     def __init__(self, config: ExpertsConfig) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class Gate(nn.Module):
             self.norm = LlamaRMSNorm(config.num_experts, eps=config.rms_norm_eps)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """[..., H] -> [..., E]"""
+        """Rows [..., H] -> the weights of the experts, [..., E]."""
         scores = self.scores(hidden)
         if not self.most:
             return self.norm(scores.relu())
@@ -59,8 +59,8 @@ class Gate(nn.Module):
 
 
 class Experts(nn.Module):
-    """The experts of one layer. An expert maps [H] to D units and these back to [H]; its rows of ``up`` and of ``down``
-    lie together."""
+    """The experts of one layer. An expert maps [H] to D units, and the units back to [H]. The D rows of an expert are
+    consecutive in ``up`` and in ``down``."""
 
     def __init__(self, config: ExpertsConfig) -> None:
         super().__init__()
@@ -72,14 +72,14 @@ class Experts(nn.Module):
         )
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """[..., H] -> [..., H]"""
+        """The layer's output: rows [..., H] -> [..., H]. Only experts that some row needs are computed."""
         weights = self.gate(hidden)
         needed = (weights != 0).flatten(0, -2).any(0).nonzero()[:, 0]
         up, down = self.up, self.down
         if len(needed) < weights.shape[-1]:
             weights = weights[..., needed]
             up, down = (
-                each.unflatten(0, (-1, self.size))[needed].flatten(0, 1) for each in (up, down)
+                matrix.unflatten(0, (-1, self.size))[needed].flatten(0, 1) for matrix in (up, down)
             )
         units = F.silu(F.linear(hidden, up)).unflatten(-1, (len(needed), self.size))
         return (units * weights[..., None]).flatten(-2) @ down
@@ -106,20 +106,21 @@ AutoModelForCausalLM.register(ExpertsConfig, ExpertsForCausalLM)
 
 @contextmanager
 def outputs_of(parts: Iterable[nn.Module]) -> Iterator[list[Tensor]]:
-    """The outputs of these modules within this context, in the order in which they are computed."""
-    found: list[Tensor] = []
+    """A context whose value is a list of the outputs that these modules compute within it, in order."""
+    outputs: list[Tensor] = []
     hooks = [
-        part.register_forward_hook(lambda _, __, output: found.append(output)) for part in parts
+        part.register_forward_hook(lambda _, __, output: outputs.append(output)) for part in parts
     ]
     try:
-        yield found
+        yield outputs
     finally:
         for hook in hooks:
             hook.remove()
 
 
 class ExpertsModel(LanguageModel):
-    """A target that shows with every draft how many experts the pass over it left out."""
+    """A model of experts as a target. It shows with every draft which share of the experts the pass over the draft left
+    out."""
 
     holds_branches = False  # the exhibit of a pass is of one text
 
@@ -130,17 +131,18 @@ class ExpertsModel(LanguageModel):
 class ExpertsSession(Session):
     def look(self, draft: Draft) -> Seen:
         with outputs_of(self.model.model.gates) as weights:
-            seen = super().look(draft)
+            result = super().look(draft)
         draft.tree.exhibits.append(_left_out(weights))
-        return seen
+        return result
 
 
 def _left_out(weights: Sequence[Tensor]) -> Gauge:
-    """weights: [1, R, E] of each layer."""
-    idle = [one[0] == 0 for one in weights]
+    """An exhibit of the share of experts that a pass left out. weights: the experts' weights in each layer, [1, R,
+    E]."""
+    idle = [layer[0] == 0 for layer in weights]
     together, first = (
-        sum(each.float().mean().item() for each in shares) / len(idle)
-        for shares in ([one.all(0) for one in idle], [one[0] for one in idle])
+        sum(share.float().mean().item() for share in shares) / len(idle)
+        for shares in ([layer.all(0) for layer in idle], [layer[0] for layer in idle])
     )
     return Gauge(
         "Experts that this pass left out",

@@ -16,18 +16,18 @@ def forward(
     last: int | None = None,
     watch: Callable[[int, Tensor, Tensor], None] | None = None,
 ) -> tuple[Tensor, Tensor | None]:
-    """tokens, their positions in the text [B, R] -> logits [B, last, V], features [B, R, n*H] or None.
+    """Run R rows of B sequences through the module; returns logits [B, last, V], and features [B, R, n*H] or None.
 
-    tokens: ids [B, R], or vectors [B, R, H] in place of their embeddings.
-    mask: a RowMask, or an object that ``engine.model.attention`` can use as one. last: how many of the last
-    rows get logits (at least one does); None: all. watch: see ``engine.model.attention``.
+    tokens: ids [B, R], or vectors [B, R, H] in place of their embeddings. positions: the rows' positions in the text,
+    [B, R]. mask: a RowMask, or another object that ``engine.model.attention`` can use. last: how many of the last rows
+    get logits (at least one does); None means all. watch: as for ``engine.model.attention.tree_attention``.
     """
     # transformers passes a 4-D mask through unchanged; the real mask is row_mask
     empty = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=tokens.device)
-    given = {"attention_mask": empty, "row_mask": mask}
+    arguments = {"attention_mask": empty, "row_mask": mask}
     if watch is not None:
-        given["watch"] = watch
-    return _called(module, tokens, positions, cache, features, last, given)
+        arguments["watch"] = watch
+    return _called(module, tokens, positions, cache, features, last, arguments)
 
 
 def forward_with_mask(
@@ -39,10 +39,11 @@ def forward_with_mask(
     features: tuple[int, ...],
     last: int | None,
 ) -> tuple[Tensor, Tensor | None]:
-    """The pass of a module with attention of its own. added: numbers added to the scores, [1, 1, R, T]; None lets the
-    module mask by itself. Modules that ignore ``last`` return logits of all rows."""
-    given = {"attention_mask": added}
-    return _called(module, tokens, positions, cache, features, last, given)
+    """Run rows through a module that has attention code of its own; arguments and results are those of ``forward``,
+    except for the mask. added: the numbers [1, 1, R, T] that are added to the scores; if it is None, the module masks
+    by itself. A module that ignores ``last`` returns the logits of all rows."""
+    arguments = {"attention_mask": added}
+    return _called(module, tokens, positions, cache, features, last, arguments)
 
 
 def _called(

@@ -1,7 +1,8 @@
-"""A model in which groups of neighbouring layers can be run on the same input, as if none waited for another.
+"""A model in which a group of neighbouring layers can be run on the same input, as if no layer waited for another.
 
-Wu et al., EasySpec (2025): each layer of a group is given the input of the first, and the layers' additions to it are
-summed. On several devices the layers of a group run at the same time; the numbers are the same wherever the pass runs.
+Wu et al., EasySpec (2025): each layer of a group gets the input of the group's first layer, and the layers' additions
+to that input are summed. On several devices the layers of a group run at the same time; the results are the same on one
+device.
 """
 
 from __future__ import annotations
@@ -22,11 +23,14 @@ _FUZZY: WeakKeyDictionary[LanguageModel, dict[int, FuzzyModel]] = WeakKeyDiction
 
 
 class FuzzyModel:
-    """model: its passes are exact except within ``together``. groups: the layers of each group."""
+    """A model whose layers are divided into groups.
+
+    model: the language model; its passes are exact except within ``together``. groups: the indices of each group's
+    layers."""
 
     def __init__(self, whole: LanguageModel, size: int) -> None:
-        """size: the most layers in a group. Weights are shared. Raises UserError for a model whose layers are not
-        found, that has attention code of its own, or that cannot be copied."""
+        """Group the layers of ``whole``, whose weights are shared. size: the most layers in a group. Raises UserError
+        if the layers are not found, if the model has attention code of its own, or if its module cannot be copied."""
         refused = UserError(f"The layers of {whole.name} cannot be run side by side.")
         if isinstance(whole, MaskedModel | ChainModel):
             raise refused
@@ -37,10 +41,10 @@ class FuzzyModel:
         name = stack_of(decoder_of(module))
         layers = list(getattr(decoder_of(module), name))
         self.groups = groups_of(layers, size)
-        self._grouped = [_Group([layers[one] for one in group]) for group in self.groups]
+        self._grouped = [_Group([layers[index] for index in group]) for group in self.groups]
         parts = [passed_by(layer) for layer in layers]
-        for group, made in zip(self.groups, self._grouped, strict=True):
-            parts[group[0]] = made
+        for group, module_of_group in zip(self.groups, self._grouped, strict=True):
+            parts[group[0]] = module_of_group
         decoder = shallow(decoder_of(module))
         decoder._modules[name] = nn.ModuleList(parts)
         view = shallow(module)
@@ -60,16 +64,16 @@ class FuzzyModel:
 
 
 def fuzzy(model: LanguageModel, size: int) -> FuzzyModel:
-    """The ``FuzzyModel`` of a model and a size, made once."""
-    made = _FUZZY.setdefault(model, {})
-    if size not in made:
-        made[size] = FuzzyModel(model, size)
-    return made[size]
+    """The ``FuzzyModel`` with groups of at most ``size`` layers of this model. It is made once and then reused."""
+    models_by_size = _FUZZY.setdefault(model, {})
+    if size not in models_by_size:
+        models_by_size[size] = FuzzyModel(model, size)
+    return models_by_size[size]
 
 
 def groups_of(layers: list[nn.Module], size: int) -> list[list[int]]:
-    """Groups of at most ``size`` consecutive layers. A layer with another kind of attention needs another mask, so it
-    begins a new group."""
+    """The indices of the layers, in groups of at most ``size`` consecutive layers. A layer with another kind of
+    attention than the group's first layer needs another mask, so it begins a new group."""
     groups: list[list[int]] = []
     for index, layer in enumerate(layers):
         kind = getattr(layer, "attention_type", None)
@@ -90,13 +94,13 @@ class _Group(nn.Module):
         self.together = False
 
     def forward(self, hidden_states: Tensor, *others, **named) -> Tensor:
-        given = found = hidden_states
+        first_input = states = hidden_states
         for layer in self.layers:
             if self.together:
-                found = found + (_rows(layer(given, *others, **named)) - given)
+                states = states + (_rows(layer(first_input, *others, **named)) - first_input)
             else:
-                found = _rows(layer(found, *others, **named))
-        return found
+                states = _rows(layer(states, *others, **named))
+        return states
 
 
 def _rows(output: Tensor | tuple) -> Tensor:

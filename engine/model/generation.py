@@ -1,4 +1,4 @@
-"""A checkpoint's own sampling settings, and the tokens that end its texts."""
+"""Reads from a checkpoint its own sampling settings, and the tokens that end its texts."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -11,11 +11,12 @@ from engine.errors import UserError
 
 
 class Ends(NamedTuple):
-    """Ids that end a text, and the source that names them: generation config | config | tokenizer | nobody.
+    """The token ids that end a text. named_by: the source of the ids, one of generation config | config | tokenizer |
+    nobody.
 
-    If the generation config names none, ``generate`` of transformers goes on. Here the tokenizer's
-    end of text still ends a text, because a reader expects it; for a comparison, pass these ids to
-    ``generate`` (``eos_token_id=sorted(tokens)``).
+    If the generation config names no such ids, transformers' ``generate`` writes on to the greatest length. Here, the
+    model's config or the tokenizer may still end the text, because a reader expects an end. For a comparison, pass these
+    ids to ``generate`` (``eos_token_id=sorted(tokens)``).
     """
 
     tokens: frozenset[int]
@@ -23,7 +24,7 @@ class Ends(NamedTuple):
 
 
 def ends_of(model: PreTrainedModel, tokenizer) -> Ends:
-    """Where texts of this model end."""
+    """The tokens that end the texts of this model, from the first source that names any."""
     places = {
         "generation config": getattr(model.generation_config, "eos_token_id", None),
         "config": getattr(model.config.get_text_config(), "eos_token_id", None),
@@ -42,8 +43,8 @@ def _ids(ends: object) -> frozenset[int]:
 
 
 def own_sampling(model: PreTrainedModel) -> dict:
-    """temperature, top_k, top_p and further cuts of the model's generation config, as fields of ``Sampling``; greedy if it
-    does not sample. Raises UserError for a setting that is no number."""
+    """The sampling settings of the model's generation config, as fields of ``Sampling``: temperature, top_k, top_p and
+    further cuts. They are greedy if the config does not sample. Raises UserError if a setting is no number."""
     config = model.generation_config
     if not getattr(config, "do_sample", None):
         return {"temperature": 0.0, "top_k": 0, "top_p": 1.0, "cuts": ()}
@@ -58,7 +59,7 @@ def own_sampling(model: PreTrainedModel) -> dict:
 
 
 def own_stop_strings(config: GenerationConfig | None) -> tuple[str, ...]:
-    """The stop strings of a generation config; none if the engine cannot look for them."""
+    """The stop strings of a generation config; an empty tuple if the engine cannot search for them."""
     setting = getattr(config, "stop_strings", None) or ()
     strings = (setting,) if isinstance(setting, str) else tuple(setting)
     try:

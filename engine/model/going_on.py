@@ -1,7 +1,7 @@
-"""Whether a model's pass may stop at a layer and go on from there: checked once against whole passes.
+"""Checks, once per model and layer, whether a pass may stop at the layer and go on from there later.
 
-Some architectures carry more than one hidden state from layer to layer, and rows that were stopped at a
-layer would then get other logits.
+Some architectures carry more than one hidden state from layer to layer. Rows that were stopped at a layer would then
+get other logits than in a whole pass.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ _KNOWN: WeakKeyDictionary[LanguageModel, dict[int, bool]] = WeakKeyDictionary()
 
 
 def goes_on(model: LanguageModel, layer: int) -> bool:
-    """Whether a small tree whose rows are stopped at this layer gets the logits of a whole pass."""
-    known = _KNOWN.setdefault(model, {})
-    if layer not in known:
-        known[layer] = _compared(model, layer)
-    return known[layer]
+    """Whether rows that stop at this layer, and go on from there later, get the logits of a whole pass. A small tree is
+    read in both ways, once per model and layer."""
+    results = _KNOWN.setdefault(model, {})
+    if layer not in results:
+        results[layer] = _compared(model, layer)
+    return results[layer]
 
 
 def _compared(model: LanguageModel, layer: int) -> bool:

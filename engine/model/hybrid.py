@@ -19,9 +19,10 @@ from engine.model.states import HybridCache, Lineage, StateLayer, mixers_of, tre
 
 
 class HybridModel(LanguageModel):
-    """A language model that remembers a text as keys and values, and as a state in some layers.
+    """A language model that remembers a text as keys and values, and in some layers as a recurrent state.
 
-    The module's mixers get a forward that reads trees; with any memory but a ``HybridCache`` they read as before.
+    The module's mixers, the parts with a state, get a forward that reads trees. With any other cache than a
+    ``HybridCache``, their own forward still runs.
     """
 
     holds_branches = False
@@ -42,16 +43,16 @@ class HybridModel(LanguageModel):
 
 
 class HybridSession(Session):
-    """See ``Session``. A state cannot be rewound to an earlier token, so the text is read anew instead."""
+    """A ``Session`` of a ``HybridModel``. A state cannot be rewound to an earlier token, so the text is read anew
+    instead."""
 
     prefill_rows = 128  # a pass holds the transitions between all pairs of its rows, for every head
 
     def __init__(self, model: HybridModel, cache: HybridCache, features: tuple[int, ...]) -> None:
         self._text: list[int] = []  # committed tokens
         self._scratch: list[int] = []
-        self._totals: list[
-            Tensor
-        ] = []  # of the rows at the last commit, [S, H] for each layer with a state
+        # of each layer with a state: the totals [S, H] of the scratch rows at the last commit
+        self._totals: list[Tensor] = []
         super().__init__(model, cache, features)
 
     def _clear_scratch(self) -> None:
@@ -78,8 +79,8 @@ class HybridSession(Session):
 
     @property
     def transitions(self) -> Tensor | None:
-        """[S, L], for the rows present at the last commit: the share of the committed state that each row still
-        carried in each of the L layers with a state, averaged over the layer's heads."""
+        """The share of the committed state that each of the S scratch rows of the last commit still carried in each of
+        the L layers with a state, averaged over the layer's heads: [S, L]. None before such a commit."""
         if not self._totals:
             return None
         return torch.stack([totals.exp().mean(-1) for totals in self._totals], -1)

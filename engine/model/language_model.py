@@ -1,7 +1,7 @@
-"""Any Hugging Face causal language model.
+"""Any causal language model of Hugging Face's transformers.
 
-Target and draft are the same thing here: a model, and sessions that feed it rows, look at the
-logits, and keep some of the rows for good.
+Target and draft models are alike here: a model has sessions, and a session feeds rows to the model, returns their
+logits and keeps some of the rows for good.
 """
 
 import inspect
@@ -21,27 +21,27 @@ from engine.model.positions import hand_over
 from engine.model.session import Session
 from engine.model.states import mixers_of
 
-DEFAULT_CONTEXT = 2048  # if a configuration names none
+DEFAULT_CONTEXT = 2048  # tokens, for a configuration without a longest text
 
 
 class LanguageModel:
-    """Weights and tokenizer. Sessions share the model; it holds no data of any session.
+    """A language model: weights and tokenizer. Sessions share the model, and it holds no data of a session.
 
-    This class makes passes through the transformers module. Packages with faster passes subclass it,
-    and ``engine.parts.opening`` picks the class.
+    This class runs passes through the transformers module. Packages with faster passes subclass it, and
+    ``engine.parts.opening`` chooses the class.
     """
 
     attention = attention.NAME
-    """The attention function that the module is given."""
+    """The name of the attention function that the module uses."""
 
     asynchronous = False
-    """Whether the host must wait for a device before it can look at a number."""
+    """Whether the host must wait for a device before it can read a result."""
 
     known: int | None = None
-    """How many log-probabilities of a row are known; None: all of them."""
+    """How many log-probabilities the model returns for a row; None means all."""
 
     reads_stored = False
-    """Whether passes read weights of 4 bits as they are stored, not as numbers of the dtype."""
+    """Whether passes read weights of 4 or 8 bits as they are stored, not as numbers of the dtype."""
 
     holds_branches = True
     """Whether a session may hold several texts, as branches below one prompt."""
@@ -50,7 +50,7 @@ class LanguageModel:
     """Tokens that stand before those of every prompt."""
 
     torch_threads: int | None = None
-    """Threads of torch while steps are taken; None: as many as torch has."""
+    """The number of torch's threads while steps are run; None leaves the number as it is."""
 
     def __init__(self, model: PreTrainedModel, tokenizer, name: str) -> None:
         self.model = model.eval().requires_grad_(False)
@@ -73,43 +73,47 @@ class LanguageModel:
         self.end_tokens, self.ends_named_by = ends_of(model, tokenizer)
 
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
-        """A fresh sequence. features: indices into hidden_states to return with each feed."""
+        """A new session, which has read nothing. capacity: columns to begin with. features: indices into hidden_states,
+        whose states every pass of the session returns."""
         return Session(self, KVCache.empty(self.cache_layers, capacity), tuple(features))
 
     def view_columns(self, capacity: int) -> KVCache | None:
-        """Empty columns for passes over keys and values that somebody chose, ``read_view``; None where the module makes these passes."""
+        """Empty columns for the compiled passes of a ``CacheView``; None if its passes go through the module."""
         return None
 
     def expect(self, features: Sequence[int], nodes: int, coming: Expected = UNKNOWN) -> None:
-        """Prepare, before a text is timed, for the pass over its prompt and for passes over up to ``nodes`` nodes."""
+        """Prepare, before a text is timed, for the pass over its prompt and for passes over trees of up to ``nodes``
+        nodes."""
 
     def expect_chains(self, features: Sequence[int] = (), coming: Expected = UNKNOWN) -> None:
-        """Prepare for a session with these features that reads chains of likeliest tokens (``Session.read_ahead``)."""
+        """Prepare, before a text is timed, for a session with these features that reads chains of likeliest tokens
+        (``Session.read_ahead``)."""
 
     def prepare_stretches(self, cuts: Iterable[int], nodes: int) -> None:
-        """Prepare faster passes for a drafter that reads rows through the layers between these cuts, and for trees of
-        about ``nodes`` nodes that go on from there."""
+        """Prepare faster passes for a drafter that reads rows through parts of the model, and for trees of about
+        ``nodes`` nodes that go on from there. cuts: the layers at which a part may begin or end."""
 
     def prepare_exits(self, exits: Iterable[int]) -> None:
-        """Prepare faster passes for a drafter that reads rows up to one of these layers, and a whole pass after it."""
+        """Prepare faster passes for a drafter that reads rows up to one of the layers in ``exits``."""
 
     def reopened(self, module: PreTrainedModel) -> "LanguageModel":
-        """Another module of the same architecture, read in the same way."""
-        made = self._again(module)
-        made.max_context = self.max_context
-        return made
+        """A language model for another module of the same architecture, read in the same way."""
+        model = self._again(module)
+        model.max_context = self.max_context
+        return model
 
     def _again(self, module: PreTrainedModel) -> "LanguageModel":
         return type(self)(module, self.tokenizer, self.name)
 
     def uncompiled(self, module: PreTrainedModel) -> "LanguageModel":
-        """Another module of the same architecture, read through its own passes, because its weights may change."""
-        made = LanguageModel(module, self.tokenizer, self.name)
-        made.max_context = self.max_context
-        return made
+        """A language model for another module of the same architecture that is never compiled, because the module's
+        weights may change."""
+        model = LanguageModel(module, self.tokenizer, self.name)
+        model.max_context = self.max_context
+        return model
 
     def kv_bytes(self, columns: int) -> int:
-        """Bytes of the keys and values of a text of ``columns`` tokens."""
+        """The size in bytes of the keys and values of a text of ``columns`` tokens."""
         config = self.model.config.get_text_config()
         heads = config.num_attention_heads
         width = getattr(config, "head_dim", None) or self.hidden_size // heads
@@ -117,41 +121,41 @@ class LanguageModel:
         return 2 * self.layers * shared * width * columns * self.dtype.itemsize
 
     def readable(self, tokens: Sequence[int]) -> Sequence[int]:
-        """The tokens, with token 0 in place of any that the model has no embedding for: padding ids
-        that another model with the same tokenizer has, and may write."""
-        known = self.embeddings
-        if max(tokens, default=0) < known:
+        """The tokens, with token 0 in place of every token for which the model has no embedding. Such tokens are
+        padding ids that another model with the same tokenizer has and may write."""
+        count = self.embeddings
+        if max(tokens, default=0) < count:
             return tokens
-        return [token if token < known else 0 for token in tokens]
+        return [token if token < count else 0 for token in tokens]
 
     def embed(self, tokens: Tensor) -> Tensor:
-        """[T] -> [T, H]"""
+        """The embeddings of tokens: [T] -> [T, H]."""
         return self.model.get_input_embeddings()(tokens)
 
     def norm(self, hidden: Tensor) -> Tensor:
-        """[T, H] after any layer -> [T, H] after the final norm"""
+        """The final norm of hidden states: [T, H] after any layer -> [T, H]."""
         return final_norm(self.model)(hidden)
 
     def head(self, hidden: Tensor) -> Tensor:
-        """[T, H] -> logits [T, V]"""
+        """The logits [T, V] of normed hidden states [T, H]."""
         return self.model.get_output_embeddings()(hidden)
 
 
 def takes_attention(model: PreTrainedModel) -> bool:
-    """Whether the module's attention function can be set; others have attention of their own."""
+    """Whether the module's attention function can be set. If not, the module has attention code of its own."""
     return type(model)._can_set_attn_implementation()
 
 
 def keeps_state(model: PreTrainedModel) -> bool:
-    """Whether the model remembers more of a text than keys and values."""
+    """Whether the model keeps a recurrent state of a text besides keys and values."""
     config = model.config.get_text_config(decoder=True)
     kinds = set(getattr(config, "layer_types", None) or ())
-    other = any("attention" not in kind or "linear" in kind for kind in kinds)
-    return other or model._is_stateful
+    recurrent = any("attention" not in kind or "linear" in kind for kind in kinds)
+    return recurrent or model._is_stateful
 
 
 def refuse_unreadable(model: PreTrainedModel, name: str) -> None:
-    """Raises UserError for a module that cannot continue a text from keys and values."""
+    """Raise UserError if the module cannot continue a text from its keys and values."""
     if model.config.get_text_config(decoder=True).num_hidden_layers < 1:
         raise UserError(f"{name} has no layers.")
     if keeps_state(model) and not mixers_of(model):

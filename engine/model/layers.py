@@ -1,7 +1,7 @@
-"""Passes through some of a model's layers, for drafters that are the target's own layers.
+"""Passes through some of a model's layers, for drafters that run the target's own layers.
 
-A pass may begin at any layer, end before the last one, and leave out the attention or the MLP of
-some layers. Rows that were read up to a layer can go on from there later.
+A pass may begin at any layer, end before the last layer, and skip the attention or the MLP of some layers. Rows that
+were read up to a layer can go on from there later.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ ATTENTION, MLP = "attention", "mlp"
 class Layers:
     """The part of a model that a pass runs.
 
-    first: the layer whose input the rows are; 0: the rows are tokens or embeddings. stop: the first
-    layer that is not run; None: all are run, and the final norm. skipped: pairs of a layer and
-    ATTENTION or MLP; a skipped sublayer adds nothing to the hidden states.
+    first: the layer at which the rows enter; if it is 0, the rows are tokens or embeddings. stop: the first layer that
+    is not run; None means that all later layers and the final norm are run. skipped: pairs of a layer and ATTENTION or
+    MLP; a skipped sublayer adds nothing to the hidden states.
     """
 
     first: int = 0
@@ -37,7 +37,8 @@ class Layers:
         return self.first <= layer and last and (layer, sublayer) not in self.skipped
 
     def taps(self, wanted: Sequence[int], count: int) -> tuple[int, ...]:
-        """The ``wanted`` hidden states that such a pass through a model of ``count`` layers produces."""
+        """The indices of those ``wanted`` hidden states that a pass through these layers of a model of ``count`` layers
+        computes. Index i is the state after i layers."""
         stop = count if self.stop is None else self.stop
         return tuple(index for index in wanted if self.first < index <= stop)
 
@@ -50,12 +51,12 @@ _SUBLAYERS = {ATTENTION: ("self_attn", "attn"), MLP: ("mlp",)}
 
 
 def decoder_of(module: nn.Module) -> nn.Module:
-    """The stack of layers below the head."""
+    """The module's stack of layers, with embeddings and final norm but without the head."""
     return module.base_model
 
 
 def final_norm(module: nn.Module) -> nn.Module:
-    """Raises UserError if the model's norm is not found."""
+    """The module's norm after the last layer. Raises UserError if it is not found."""
     return getattr(decoder_of(module), _named(decoder_of(module), _NORMS))
 
 
@@ -69,10 +70,10 @@ _MOST_VIEWS = 64  # per model; the oldest is dropped first
 
 
 def view_of(module: nn.Module, layers: Layers, taps: tuple[int, ...] = ()) -> nn.Module:
-    """A view of the module, with the same weights, whose decoder runs only these layers.
+    """A view of the module, with the same weights, whose decoder runs only these layers. Views are reused.
 
-    taps: indices of hidden states (i: after i layers) that a pass records. Raises UserError for a
-    model whose layers have other names.
+    taps: indices of the hidden states that a pass records; index i is the state after i layers. Raises UserError if the
+    module's layers have unknown names.
     """
     views, key = _VIEWS.setdefault(module, {}), (layers, taps)
     if key not in views:
@@ -98,13 +99,13 @@ def _made(module: nn.Module, layers: Layers, taps: tuple[int, ...]) -> nn.Module
 
 
 def _layer_of(layer: nn.Module, index: int, layers: Layers) -> nn.Module:
-    kept = {sublayer: layers.runs(index, sublayer) for sublayer in _SUBLAYERS}
-    if all(kept.values()):
+    running = {sublayer: layers.runs(index, sublayer) for sublayer in _SUBLAYERS}
+    if all(running.values()):
         return layer
-    if not any(kept.values()):
+    if not any(running.values()):
         return _PassedBy(layer, injects=index < layers.first)
     view = shallow(layer)
-    for sublayer, runs in kept.items():
+    for sublayer, runs in running.items():
         if not runs:
             name = _named(layer, _SUBLAYERS[sublayer])
             experts = hasattr(getattr(layer, name), "router")
@@ -114,8 +115,8 @@ def _layer_of(layer: nn.Module, index: int, layers: Layers) -> nn.Module:
 
 
 class _PassedBy(nn.Module):
-    """Stands in for a layer that is not run. Below the first layer of the pass it passes on the rows
-    that the caller gives."""
+    """Takes the place of a layer that is not run, and returns its input. injects: return the pass's ``injected`` rows
+    instead, as layers below the pass's first layer do."""
 
     def __init__(self, layer: nn.Module, injects: bool) -> None:
         super().__init__()
@@ -127,12 +128,12 @@ class _PassedBy(nn.Module):
 
 
 def passed_by(layer: nn.Module) -> nn.Module:
-    """A stand-in for a layer that another module runs."""
+    """A module that takes the place of a layer and returns its input, because another module runs the layer."""
     return _PassedBy(layer, injects=False)
 
 
 class _Tapped(nn.Module):
-    """A layer whose output rows are recorded."""
+    """A layer whose output rows are recorded in ``taps``, under this index."""
 
     def __init__(self, layer: nn.Module, index: int) -> None:
         super().__init__()
@@ -140,9 +141,9 @@ class _Tapped(nn.Module):
         self.attention_type = getattr(layer, "attention_type", None)
 
     def forward(self, *rows, taps: dict[int, Tensor], **others) -> Tensor | tuple:
-        found = self._layer(*rows, **others)
-        taps[self._index] = found[0] if isinstance(found, tuple) else found
-        return found
+        output = self._layer(*rows, **others)
+        taps[self._index] = output[0] if isinstance(output, tuple) else output
+        return output
 
 
 class _NoAttention(nn.Module):
@@ -151,7 +152,8 @@ class _NoAttention(nn.Module):
 
 
 class _NoMlp(nn.Module):
-    """gives_scores: whether the MLP is a mixture of experts, which also returns scores."""
+    """Takes the place of a skipped MLP, and returns zeros. gives_scores: whether the MLP is a mixture of experts, which
+    also returns scores."""
 
     def __init__(self, gives_scores: bool) -> None:
         super().__init__()
@@ -163,7 +165,7 @@ class _NoMlp(nn.Module):
 
 
 def shallow(module: nn.Module) -> nn.Module:
-    """A copy that shares parameters and submodules, and whose submodules can be replaced."""
+    """A copy of the module that shares its parameters and submodules. The copy's submodules can be replaced."""
     view = copy.copy(module)
     view._modules = dict(module._modules)
     return view
@@ -183,8 +185,8 @@ def _named(module: nn.Module, names: tuple[str, ...]) -> str:
 class Passed:
     """The result of a pass of R rows through some layers.
 
-    rows: [R, H] after the last of these layers, and after the final norm if the pass ran to the end;
-    or logits [R, V] if the head was asked for. taps: hidden states [R, H] by index.
+    rows: hidden states [R, H] after the last of these layers, and after the final norm if the pass ran to the end; or
+    logits [R, V] if the pass included the head. taps: the recorded hidden states [R, H], by index.
     """
 
     rows: Tensor
@@ -202,10 +204,11 @@ def passed(
     taps: tuple[int, ...] = (),
     head: bool = False,
 ) -> Passed:
-    """Rows through some layers, and through the head if asked.
+    """Run R rows through some layers of the module.
 
-    given: token ids [R], or vectors [R, H] that enter at ``layers.first``. tokens: ids [R]; any
-    ids if vectors are given. taps: indices of hidden states to return, each after a layer that is run.
+    given: token ids [R], or vectors [R, H] that enter at ``layers.first``. tokens: ids [R]; any ids if ``given`` holds
+    vectors. positions: [R]. taps: indices of the hidden states to record; index i is the state after i layers, and the
+    pass must run layer i - 1. head: run the head too, and return logits.
     """
     inputs = {"input_ids": tokens[None]}
     if given.is_floating_point():
@@ -213,7 +216,7 @@ def passed(
             inputs["injected"] = given[None]
         else:
             inputs = {"inputs_embeds": given[None]}
-    view, found = view_of(module, layers, taps), {}
+    view, recorded = view_of(module, layers, taps), {}
     output = (view if head else decoder_of(view))(
         **inputs,
         position_ids=positions[None],
@@ -222,18 +225,19 @@ def passed(
         past_key_values=cache,
         use_cache=True,
         row_mask=mask,
-        **({"taps": found} if taps else {}),
+        **({"taps": recorded} if taps else {}),
     )
     rows = output.logits if head else output.last_hidden_state
-    found = {index: states[0] for index, states in found.items()}
+    recorded = {index: states[0] for index, states in recorded.items()}
     last = module.config.get_text_config().num_hidden_layers
-    if last in found:  # the hidden states after all layers are normed, as everywhere else
-        found[last] = final_norm(module)(found[last])
-    return Passed(rows[0], found)
+    if last in recorded:  # the hidden states after all layers are normed, as everywhere else
+        recorded[last] = final_norm(module)(recorded[last])
+    return Passed(rows[0], recorded)
 
 
 def cost_share(module: nn.Module, layers: Layers) -> float:
-    """The weights that such a pass reads, as a share of all that a whole pass reads."""
+    """The number of weights that a pass through these layers and the head reads, as a share of those that a whole pass
+    reads."""
     sizes, output = _sizes(module)
     last = module.config.get_text_config().num_hidden_layers
     every = [(layer, part) for layer in range(last) for part in sizes]
@@ -243,15 +247,15 @@ def cost_share(module: nn.Module, layers: Layers) -> float:
 
 
 def head_in_layers(module: nn.Module) -> float:
-    """The weights of the head, in units of those of a layer."""
+    """The number of the head's weights, divided by the number of one layer's weights."""
     sizes, output = _sizes(module)
     return output / sum(sizes.values())
 
 
 def _sizes(module: nn.Module) -> tuple[dict[str, int], int]:
-    """The weights of a layer's sublayers, and those of the head.
+    """The number of weights of each sublayer of a layer, and of the head.
 
-    Computed from the sizes in the config, assuming a gated MLP; all experts count as one.
+    They are computed from the sizes in the config, for a gated MLP; all experts of a layer count as one MLP.
     """
     config = module.config.get_text_config()
     width, heads = config.hidden_size, config.num_attention_heads

@@ -1,7 +1,7 @@
-"""Models with attention code of their own: they take a mask of numbers, or no mask at all.
+"""Models with attention code of their own, which take a mask of numbers or no mask at all.
 
-``MaskedModel`` gives each pass a mask that is added to the scores. ``ChainModel`` gives no mask: the
-module masks by itself, as in plain decoding, so the rows must form a chain.
+``MaskedModel`` gives each pass a mask that is added to the scores. ``ChainModel`` gives no mask: the module masks by
+itself, as in plain decoding, so the rows must form a chain.
 """
 
 from collections.abc import Sequence
@@ -20,12 +20,13 @@ from engine.model.session import Session
 
 
 class MaskedModel(LanguageModel):
-    """A language model whose passes get a mask of numbers, the same for all layers."""
+    """A language model whose passes get a mask of numbers, the same mask for all layers."""
 
     def __init__(
         self, model, tokenizer, name: str, attention: str, window: int | None = None
     ) -> None:
-        """attention: the module's own implementation. window: the sliding window of every layer."""
+        """attention: the name of the module's own attention implementation. window: the sliding window of every layer,
+        in tokens, or None."""
         self.attention, self.window = attention, window
         super().__init__(model, tokenizer, name)
         self.columns = local()
@@ -42,7 +43,7 @@ class MaskedModel(LanguageModel):
 
 
 class MaskedSession(Session):
-    """See ``Session``."""
+    """A ``Session`` that gives each pass a mask of numbers. Passes through single layers raise UserError."""
 
     def _forward(
         self, inputs: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
@@ -65,12 +66,12 @@ class MaskedSession(Session):
 
 
 class ChainModel(LanguageModel):
-    """A language model whose module masks by itself."""
+    """A language model whose module masks by itself, and which therefore reads chains only."""
 
     holds_branches = False
 
     def __init__(self, model, tokenizer, name: str, attention: str) -> None:
-        """attention: the module's own implementation."""
+        """attention: the name of the module's own attention implementation."""
         self.attention = attention
         super().__init__(model, tokenizer, name)
 
@@ -85,7 +86,8 @@ class ChainModel(LanguageModel):
 
 
 class ChainSession(Session):
-    """See ``Session``. Raises UserError for rows that do not form a chain."""
+    """A ``Session`` that reads chains only. Rows that form no chain, and passes through single layers, raise
+    UserError."""
 
     def _grow_scratch(self, parents: Sequence[int]) -> None:
         first = self.rows - 1
@@ -126,15 +128,15 @@ def _read(
 
 
 def no_layers(name: str) -> UserError:
-    """The error for drafters that run the target's own layers."""
+    """The error with which a model refuses drafters that run the target's own layers. name: the model's name."""
     return UserError(
         f"Drafting with the target's own layers does not know the attention of {name}."
     )
 
 
 def hand_over_columns(module: nn.Module, columns: local) -> None:
-    """From now on, modules of the BLOOM and MPT kinds take the places of their columns from
-    ``columns.positions`` [T]; while it is None, they count the columns as before."""
+    """Make modules of the BLOOM and MPT kinds take the positions of their columns from ``columns.positions`` [T]. While
+    it is None, they count the columns themselves."""
     for part in list(module.modules()):
         if hasattr(part, "build_alibi_tensor"):
             part.build_alibi_tensor = _Bloom(part.build_alibi_tensor, columns)
@@ -143,7 +145,7 @@ def hand_over_columns(module: nn.Module, columns: local) -> None:
 
 
 class _Bloom:
-    """[B * H, 1, T]: slope times place."""
+    """Builds the ALiBi bias of BLOOM, [B * H, 1, T]: a head's slope times the position of the column."""
 
     def __init__(self, build, columns: local) -> None:
         self._build, self._columns = build, columns
@@ -157,12 +159,12 @@ class _Bloom:
 
 
 class _Mpt:
-    """[H, 1, T]: slope times the distance to the end of the longest text."""
+    """Builds the ALiBi bias of MPT, [H, 1, T]: a head's slope times the distance to the end of the longest text."""
 
     def __init__(self, build, columns: local) -> None:
         self._build, self._columns = build, columns
 
     def __call__(self, num_heads: int, sequence_length: int, *others, **named) -> Tensor:
-        found = self._build(num_heads, sequence_length, *others, **named)
+        alibi = self._build(num_heads, sequence_length, *others, **named)
         places = getattr(self._columns, "positions", None)
-        return found if places is None else found.index_select(-1, places)
+        return alibi if places is None else alibi.index_select(-1, places)

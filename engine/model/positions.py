@@ -1,8 +1,8 @@
-"""Positions for modules that count them.
+"""Hands positions to modules that would otherwise count the positions of rows themselves.
 
-Decoders of the BART kind take no ``position_ids``: they number the rows of a pass from the length of the
-cache on, which is wrong for a tree. Their position embeddings do take positions, so the positions that
-the caller gives the whole module are passed to these embeddings.
+Decoders of the BART kind take no ``position_ids``: they number the rows of a pass from the length of the cache on,
+which is wrong for a tree. But their position embeddings take positions, so hooks pass the positions on to these
+embeddings.
 """
 
 import inspect
@@ -16,26 +16,26 @@ _WANTED = {"past_key_values_length", "position_ids"}
 
 
 def counts_positions(module: nn.Module) -> bool:
-    """Whether a forward of this module takes no positions."""
+    """Whether the module's forward takes no ``position_ids``, so that the module counts the positions itself."""
     return "position_ids" not in inspect.signature(module.forward).parameters
 
 
 def hand_over(module: nn.Module) -> None:
-    """From now on, ``position_ids`` [B, R] given to this module reach its position embeddings.
+    """Let a module that counts positions accept ``position_ids`` [B, R], and pass them to its position embeddings.
 
-    In a call without them, the module counts as before. Does nothing to a module that takes positions.
+    In a call without ``position_ids``, the module counts by itself. A module that takes positions is left as it is.
     """
     if module in _DONE or not counts_positions(module):
         return
     _DONE.add(module)
     embeddings = [part for part in module.modules() if _is_position_embedding(part)]
     if embeddings:
-        given = local()
-        module.register_forward_pre_hook(_Outer(given).begin, with_kwargs=True)
-        module.register_forward_hook(_Outer(given).end, always_call=True)
+        positions = local()
+        module.register_forward_pre_hook(_Outer(positions).begin, with_kwargs=True)
+        module.register_forward_hook(_Outer(positions).end, always_call=True)
         for embedding in embeddings:
-            embedding.register_forward_pre_hook(_Inner(given).replace, with_kwargs=True)
-            embedding.register_forward_hook(_Inner(given).shape)
+            embedding.register_forward_pre_hook(_Inner(positions).replace, with_kwargs=True)
+            embedding.register_forward_hook(_Inner(positions).shape)
 
 
 def _is_position_embedding(part: nn.Module) -> bool:
@@ -43,7 +43,7 @@ def _is_position_embedding(part: nn.Module) -> bool:
 
 
 class _Outer:
-    """Hooks of the whole module."""
+    """The hooks of the whole module: they store the positions before a call, and remove them after it."""
 
     def __init__(self, given: local) -> None:
         self._given = given
@@ -57,7 +57,8 @@ class _Outer:
 
 
 class _Inner:
-    """Hooks of a position embedding, which takes positions of one row of tokens."""
+    """The hooks of a position embedding: they give it the stored positions, flattened, and restore the shape of its
+    output."""
 
     def __init__(self, given: local) -> None:
         self._given = given

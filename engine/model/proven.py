@@ -1,4 +1,4 @@
-"""Architectures whose passes the tests compare with their modules (``tests/engine/test_proven.py``)."""
+"""Lists the architectures whose passes the tests compare with their modules (``tests/engine/test_proven.py``)."""
 
 from transformers import PreTrainedConfig, PreTrainedModel
 
@@ -35,20 +35,20 @@ PROVEN: dict[str, str] = {
     "StableLmForCausalLM": "masked",
     "Starcoder2ForCausalLM": "usual",
 }
-"""Class -> the way in which the engine reads it (``engine.parts.opening``)."""
+"""From the name of a module's class to the way in which the engine reads it (``engine.parts.opening``)."""
 
 ROPES = {"default", "linear", "dynamic", "yarn", "longrope", "llama3"}
-"""Kinds of rotary embedding that were tested with these classes."""
+"""The kinds of rotary embedding that were tested with these classes."""
 
 
 def proven_way(module: PreTrainedModel) -> str | None:
-    """The way in which this module may be read without a check, or None."""
+    """The way in which this module may be read without a check; None if the tests have not proven any."""
     if not _ropes(module.config.get_text_config(decoder=True)) <= ROPES:
         return None
     return PROVEN.get(type(module).__name__)
 
 
 def _ropes(config: PreTrainedConfig) -> set[str]:
-    given = getattr(config, "rope_parameters", None) or {}
-    kinds = [given, *(part for part in given.values() if isinstance(part, dict))]
+    rope = getattr(config, "rope_parameters", None) or {}
+    kinds = [rope, *(part for part in rope.values() if isinstance(part, dict))]
     return {kind["rope_type"] for kind in kinds if kind.get("rope_type")}

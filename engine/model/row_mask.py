@@ -1,4 +1,4 @@
-"""Which columns the rows of one pass may see."""
+"""The mask of a pass: which columns each of its rows sees."""
 
 from functools import cached_property
 
@@ -7,13 +7,15 @@ from torch import Tensor
 
 
 class RowMask:
-    """R rows, the last of S scratch rows, against T = committed + S columns.
+    """The mask of R rows over T = committed + S columns. The R rows are the last of S scratch rows.
 
-    A row sees all committed columns and, of the scratch rows, its ancestors and itself.
-    committed: columns before the scratch rows. depths: of all S scratch rows, 0 for a child of
-    the last committed token. ancestors: of the R rows; bit s of an entry: the row sees scratch
-    row s. first: the place in the text of a child of the last committed token, where columns were left out before it.
-    Everything the layers need is computed once per pass, and only if a layer needs it.
+    A row sees all committed columns and, among the scratch rows, its ancestors and itself. The tensors that the layers
+    need are computed once per pass, and only if a layer needs them.
+
+    committed: number of columns before the scratch rows. depths: the depths of all S scratch rows; a child of the last
+    committed token has depth 0. ancestors: one integer for each of the R rows, whose bit s says that the row sees
+    scratch row s. first: the position in the text of a child of the last committed token; None means ``committed``, and
+    another number is needed if columns of the text were left out.
     """
 
     def __init__(
@@ -34,53 +36,53 @@ class RowMask:
 
     @property
     def committed(self) -> int:
-        """Columns before the scratch rows."""
+        """The number of columns before the scratch rows."""
         return self._committed
 
     @property
     def depths(self) -> list[int]:
-        """Depths of the R rows."""
+        """The depths of the R rows."""
         return self._depths
 
     @property
     def ancestors(self) -> list[int]:
-        """Ancestors of the R rows; see the class."""
+        """For each of the R rows, an integer whose bit s says that the row sees scratch row s."""
         return self._ancestors
 
     @property
     def scratch(self) -> int:
-        """S, how many scratch rows there are."""
+        """The number S of scratch rows."""
         return len(self._all_depths)
 
     def hides(self, window: int | None) -> bool:
-        """Whether this sliding window hides anything from a row."""
+        """Whether this sliding window hides a column from one of the rows. window: in tokens; None means no window."""
         return window is not None and self.span[1] >= window
 
     @property
     def span(self) -> tuple[int, int]:
-        """The rows' lowest and highest position in the text."""
+        """The lowest and the highest position of the rows, counted in columns."""
         return self._committed + min(self._depths), self._committed + max(self._depths)
 
     @property
     def consecutive(self) -> bool:
-        """Whether the rows follow one another in the text."""
+        """Whether each row is at the position after the row before it."""
         first = self._depths[0]
         return self._depths == list(range(first, first + len(self._depths)))
 
     @cached_property
     def row_positions(self) -> Tensor:
-        """[R], places in the text."""
+        """The rows' positions in the text, [R]."""
         return (torch.tensor(self._depths) + self.first).to(self._device)
 
     @cached_property
     def column_positions(self) -> Tensor:
-        """[T], places in the text."""
+        """The columns' positions, [T]: those in the text, unless columns were left out before the scratch rows."""
         scratch = torch.tensor(self._all_depths) + self._committed
         return torch.cat([torch.arange(self._committed), scratch]).to(self._device)
 
     @cached_property
     def visible(self) -> Tensor | None:
-        """bool [R, T], or None where every row sees all columns (plain decoding)."""
+        """The mask without a window, bool [R, T]; None if every row sees all columns, as in plain decoding."""
         scratch = len(self._all_depths)
         if all(seen == (1 << scratch) - 1 for seen in self._ancestors):
             return None
@@ -89,7 +91,9 @@ class RowMask:
         return seen.to(self._device)
 
     def within(self, window: int | None) -> Tensor | None:
-        """The mask of a layer with this sliding window (None: no window); kept for layers with the same one."""
+        """The mask of a layer with this sliding window, bool [R, T], or None if every row sees all columns.
+
+        window: in tokens; None means no window. Masks are reused by layers with the same window."""
         if not self.hides(window):
             return self.visible
         if window not in self._windowed:
@@ -99,7 +103,7 @@ class RowMask:
 
 
 def _bits(sets: list[int], size: int) -> Tensor:
-    """bool [len(sets), size]: bit j of each entry."""
+    """Bit masks as a bool tensor [len(sets), size]; element [i, j] is bit j of sets[i]."""
     width = (size + 7) // 8
     packed = bytearray(b"".join(entry.to_bytes(width, "little") for entry in sets))
     octets = torch.frombuffer(packed, dtype=torch.uint8).view(len(sets), width, 1)

@@ -1,4 +1,4 @@
-"""Rows of one pass: tokens, and which of the rows since the last commit each row sees."""
+"""The rows of one pass: their tokens, and which of the rows since the last commit each row sees."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Rows:
-    """One sequence's part of a pass: its last scratch rows.
+    """The rows of one sequence in a pass, which are the last of the sequence's scratch rows.
 
-    prefix: number of committed columns. depths: of all scratch rows fed so far, including these.
-    ancestors: of these rows only; bit s of an entry: the row sees scratch row s.
+    prefix: number of committed columns. depths: the depths of all scratch rows so far, with these rows at the end.
+    ancestors: one integer for each of these rows, whose bit s says that the row sees scratch row s.
     """
 
     tokens: Sequence[int]
@@ -19,5 +19,5 @@ class Rows:
 
     @property
     def behind(self) -> int:
-        """Scratch rows fed before these."""
+        """The number of scratch rows before the rows of this pass."""
         return len(self.depths) - len(self.tokens)

@@ -1,7 +1,7 @@
 """Checks that the engine reads a text as the model's own module does when it generates.
 
-A few tokens are read both ways: as a chain and as a tree, after a short prefix and on both sides of
-each length beyond which the model reads differently. The logits must be equal up to rounding.
+The module and the engine both read a few tokens, the engine as a chain and as a tree. They do so after a short prefix,
+and on both sides of each length beyond which the model reads differently. The logits must be equal up to rounding.
 """
 
 from __future__ import annotations
@@ -19,31 +19,35 @@ from engine.model.language_model import LanguageModel
 
 PREFIX = 9
 LONGEST = 640
-"""Tokens. Longer lengths are not tried; a model that changes at a longer length is offered only up to it."""
+"""The longest length that is tried, in tokens. If a model reads differently beyond a longer length, its texts may only
+be as long as that length."""
 
 _PARENTS = (-1, 0, 0, 1, 1, 3, 2, 5, 6)
-"""Parents of root and nodes. The first path to a leaf is the one that is committed."""
-_PATHS = ((0, 1, 3, 5, 7), (0, 1, 4), (0, 2, 6, 8))
+"""The parents of the root and the nodes of the tree."""
+_PATHS = ((0, 1, 3, 5, 7), (0, 1, 4), (0, 2, 6, 8))  # to the leaves; the first is committed
 _AFTER = 3  # tokens read after a committed path
 
 _CLOSE = {torch.float32: 5e-4, torch.float64: 5e-4}
 _CLOSE_IN_HALF = 0.1
-"""Root mean square of the difference, as a share of the spread of the logits."""
+"""The largest root mean square of a difference, as a share of the logits' standard deviation, for other dtypes."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The module's results: logits [len(path), V] after each token of each path, and after the text that
-    follows the first path."""
+    """The logits of the module for one prefix and the paths of one tree.
+
+    prefix: tokens before the tree. tokens: of root and nodes. after: tokens that follow the first path. paths: for each
+    path, the logits [len(path), V] after each of its tokens; for the first path also the logits after each token of
+    ``after``."""
 
     prefix: list[int]
-    tokens: list[int]  # of root and nodes
+    tokens: list[int]
     after: list[int]
     paths: list[Tensor]
 
 
 class _Forced(LogitsProcessor):
-    """Makes ``generate`` write given tokens."""
+    """A logits processor that makes ``generate`` write these tokens. read: the number of tokens in the prompt."""
 
     def __init__(self, read: int, tokens: Sequence[int]) -> None:
         self._read, self._tokens = read, tokens
@@ -56,13 +60,13 @@ class _Forced(LogitsProcessor):
 
 
 def readings(module: PreTrainedModel) -> list[Reading]:
-    """Readings at all lengths to be tried. Exceptions of the module pass through."""
+    """The module's readings at all lengths that are tried. Raises whatever the module raises."""
     vocabulary = _ordinary_tokens(module)
     return [_read(module, prefix, vocabulary) for prefix in _prefixes(module)]
 
 
 def longest_tried(module: PreTrainedModel) -> int | None:
-    """The shortest length beyond which the model reads differently and that is not tried, or None."""
+    """The shortest length that is too long to try and beyond which the model reads differently, or None."""
     return next((edge for edge in edges_of(module.config) if edge > LONGEST), None)
 
 
@@ -77,7 +81,7 @@ def _prefixes(module: PreTrainedModel) -> Iterator[int]:
 
 
 def _ordinary_tokens(module: PreTrainedModel) -> Tensor:
-    """Ids in a random order, without those that the configuration names."""
+    """The module's token ids in a random order, without special tokens, which the configuration names."""
     config = module.config.get_text_config(decoder=True)
     named = {
         value
@@ -91,13 +95,13 @@ def _ordinary_tokens(module: PreTrainedModel) -> Tensor:
     }
     count = min(config.vocab_size, module.get_input_embeddings().weight.shape[0])
     order = torch.randperm(count, generator=torch.Generator().manual_seed(0))
-    found = [token for token in order.tolist() if token not in named]
-    return torch.tensor(found)
+    tokens = [token for token in order.tolist() if token not in named]
+    return torch.tensor(tokens)
 
 
 def _read(module: PreTrainedModel, prefix: int, vocabulary: Tensor) -> Reading:
-    wanted = prefix + len(_PARENTS) + _AFTER
-    text = vocabulary.repeat(wanted // len(vocabulary) + 1)[:wanted].tolist()
+    length = prefix + len(_PARENTS) + _AFTER
+    text = vocabulary.repeat(length // len(vocabulary) + 1)[:length].tolist()
     start, tokens, after = text[:prefix], text[prefix : prefix + len(_PARENTS)], text[-_AFTER:]
     paths = []
     for path in _PATHS:
@@ -107,10 +111,11 @@ def _read(module: PreTrainedModel, prefix: int, vocabulary: Tensor) -> Reading:
 
 
 def _generated(module: PreTrainedModel, start: list[int], forced: list[int]) -> Tensor:
-    """Logits [len(forced), V] after each forced token, as ``generate`` computes them."""
+    """The logits [len(forced), V] after each forced token, as ``generate`` computes them. start: the tokens before
+    them."""
     prompt = torch.tensor([start + forced[:1]], device=module.device)
     with _plain(module), torch.no_grad():
-        found = module.generate(
+        output = module.generate(
             prompt,
             attention_mask=torch.ones_like(prompt),
             max_new_tokens=len(forced),
@@ -118,12 +123,12 @@ def _generated(module: PreTrainedModel, start: list[int], forced: list[int]) -> 
             return_dict_in_generate=True,
             output_logits=True,
         )
-    return torch.cat(found.logits)
+    return torch.cat(output.logits)
 
 
 @contextmanager
 def _plain(module: PreTrainedModel):
-    """Greedy decoding, without any other setting that a checkpoint asks ``generate`` for."""
+    """Within this context, the module decodes greedily, and no other setting of its generation config applies."""
     own = module.generation_config
     module.generation_config = GenerationConfig(do_sample=False, use_cache=True)
     try:
@@ -133,7 +138,7 @@ def _plain(module: PreTrainedModel):
 
 
 def reads_from_left_to_right(module: PreTrainedModel) -> bool:
-    """Whether later tokens leave a token's logits unchanged. Exceptions of the module pass through."""
+    """Whether a token's logits do not depend on later tokens. Raises whatever the module raises."""
     text = _ordinary_tokens(module)[None, :PREFIX].to(module.device)
     with torch.no_grad():
         whole = module(input_ids=text, use_cache=False).logits[0, : PREFIX // 2]
@@ -142,12 +147,13 @@ def reads_from_left_to_right(module: PreTrainedModel) -> bool:
 
 
 def same_chains(model: LanguageModel, expected: Sequence[Reading]) -> bool:
-    """Whether the engine reads chains as the module does."""
+    """Whether the engine gets the module's logits for chains. expected: the module's readings."""
     return all(_chain(model, reading) for reading in expected)
 
 
 def same_trees(model: LanguageModel, expected: Sequence[Reading]) -> bool:
-    """Whether the engine reads the rows of trees as the module reads their paths."""
+    """Whether the engine gets, for the rows of trees, the logits that the module gets for their paths. expected: the
+    module's readings."""
     return all(_tree(model, reading) for reading in expected)
 
 
@@ -156,12 +162,12 @@ def _chain(model: LanguageModel, reading: Reading) -> bool:
     session = model.session(16)
     session.prefill(reading.prefix)
     drafted, _ = session.feed([reading.tokens[node] for node in path], range(-1, len(path) - 1))
-    # the last token is refused, so that the text continues from a shortened cache
+    # the last token is not committed, so that the text continues from a shortened cache
     session.commit(range(len(path) - 1))
     rest = [reading.tokens[path[-1]], *reading.after]
     following, _ = session.feed(rest, range(-1, len(rest) - 1))
-    found = torch.cat([drafted[:-1], following])
-    return _close(found, reading.paths[0]) and _close(drafted, reading.paths[0][: len(path)])
+    logits = torch.cat([drafted[:-1], following])
+    return _close(logits, reading.paths[0]) and _close(drafted, reading.paths[0][: len(path)])
 
 
 def _tree(model: LanguageModel, reading: Reading) -> bool:
@@ -178,7 +184,7 @@ def _tree(model: LanguageModel, reading: Reading) -> bool:
 
 
 def _close(found: Tensor, expected: Tensor) -> bool:
-    """Whether each row is equal up to rounding."""
+    """Whether each row of logits is equal to the expected row up to rounding. found, expected: [R, V]."""
     if found.shape != expected.shape:
         return False
     close = _CLOSE.get(found.dtype, _CLOSE_IN_HALF)

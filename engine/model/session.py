@@ -1,4 +1,4 @@
-"""A sequence that a language model is reading."""
+"""The session in which a language model reads one sequence."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from engine.model.language_model import LanguageModel
 
 UNREAD = 2
-"""Tokens that a draft model may have left to read after a step: the step's last token, and the last one that it
-drafted."""
+"""The most tokens that a draft model has left to read after a step: the last token that it drafted, and the final token
+of the step."""
 PREFILL_ROWS = PART  # rows of one prefill pass; bounds the mask and the activations
 
 
 class Session:
-    """The reading of one sequence: committed columns, and the scratch rows of the running step.
+    """One sequence as a model reads it: committed columns, and the scratch rows of the running step.
 
-    Rows are numbered from 0 since the last commit. Each has a parent row, or -1 for the last
-    committed token, and sees the committed columns, its ancestors and itself.
+    Scratch rows are numbered from 0 since the last commit. Each has a parent row, or -1 for the last committed token,
+    and sees the committed columns, its ancestors and itself.
 
-    Text is read and committed at once: ``prefill`` without logits, ``extend`` with them. Rows wait for ``commit`` or ``drop``:
-    ``feed`` reads them, ``look`` reads a whole draft, ``read_ahead`` a chain that chooses its own tokens. ``through`` reads
-    rows through some of the layers.
+    ``prefill`` and ``extend`` read text and commit it at once: ``prefill`` returns no logits, ``extend`` does. Other
+    methods read scratch rows, which wait for ``commit`` or ``drop``: ``feed`` reads given rows, ``look`` a whole draft,
+    ``read_ahead`` a chain that chooses its own tokens, and ``through`` reads rows through some of the layers.
     """
 
     prefill_rows = PREFILL_ROWS
@@ -43,7 +43,7 @@ class Session:
     """Whether several calls of ``prefill`` read a prompt as one call does."""
 
     def __init__(self, model: LanguageModel, cache: KVCache, features: tuple[int, ...]) -> None:
-        """cache: empty. features: indices into hidden_states to return with each feed."""
+        """cache: empty columns. features: indices into hidden_states, whose states each pass returns."""
         self.model = model
         self.features = features
         self.length = 0
@@ -53,11 +53,12 @@ class Session:
     def _clear_scratch(self) -> None:
         self._depths: list[int] = []
         self._ancestors: list[int] = []  # bit s of an entry: the row sees scratch row s
-        self._taps: dict[int, list[Tensor]] = {}  # features of rows read in stretches of layers
+        # by index into hidden_states: states of rows that were read in stretches of layers
+        self._taps: dict[int, list[Tensor]] = {}
 
     @property
     def rows(self) -> int:
-        """Scratch rows fed since the last commit."""
+        """The number of scratch rows that were read since the last commit."""
         return len(self._depths)
 
     @torch.no_grad()
@@ -68,24 +69,23 @@ class Session:
         last: int | None = None,
         later: bool = False,
     ) -> Tensor | None:
-        """Read and commit tokens without logits; returns the features [T, n*H] of the last of them, or None.
+        """Read and commit tokens without computing logits; returns features [T, n*H], or None for no layers.
 
-        layers: whose features; None: the session's own layers. last: features of how many tokens; None: all. later: of a
-        prompt of which nobody wants features; it may be read as late as in the pass of the next ``look``, before which
-        nothing else must be asked of the session.
+        layers: the layers whose features are returned; None means the session's own. last: how many of the last tokens
+        have their features returned; None means all. later: the caller needs no features, and the session may postpone
+        the tokens to the pass of the next ``look``; then no other method may be called before that ``look``.
         """
         layers, parts = self.features if layers is None else layers, []
-        wanted = (
-            0 if last is None else len(tokens) - last
-        )  # the first token whose features are kept
+        # the first token whose features are kept
+        first_kept = 0 if last is None else len(tokens) - last
         start = 0
         while start < len(tokens):
             chunk = tokens[start : start + self.rows_at_once(len(tokens) - start)]
             rows = self._rows(chunk, range(-1, len(chunk) - 1))
             _, features = self._read(rows, last=0, layers=layers)
             self.commit(range(len(chunk)))
-            if layers and wanted < start + len(chunk):
-                parts.append(features[max(0, wanted - start) :])
+            if layers and first_kept < start + len(chunk):
+                parts.append(features[max(0, first_kept - start) :])
             start += len(chunk)
         if not layers:
             return None
@@ -96,25 +96,25 @@ class Session:
 
     @property
     def postponed(self) -> int:
-        """How many tokens of a prompt are still to be read."""
+        """The number of prompt tokens that ``prefill`` has postponed and that are not read yet."""
         return 0
 
     def rows_at_once(self, remaining: int) -> int:
-        """The most rows of the next pass of a prefill that has this many tokens left."""
+        """The largest number of rows for the next pass of a prefill that has ``remaining`` tokens left to read."""
         return self.prefill_rows
 
     @torch.no_grad()
     def take_over(self, other: Session, length: int) -> None:
-        """Start this session, which has read nothing yet, with copies of the first ``length`` columns
-        that another session of the same model has committed."""
+        """Start this session, which has read nothing yet, with copies of the first ``length`` committed columns of
+        another session of the same model."""
         self._cache.take_over(other._cache, length)
         self.length = length
 
     @torch.no_grad()
     def feed(self, tokens: Sequence[int], parents: Sequence[int]) -> tuple[Tensor, Tensor | None]:
-        """Read R rows in one pass. parents: row numbers, or -1; a parent comes before its child.
+        """Read R rows in one pass; returns logits [R, V], and features [R, n*H] or None if the session returns none.
 
-        Returns logits [R, V] and features [R, n*H] (None if none were asked for).
+        parents: the number of each row's parent row, or -1; a parent comes before its child.
         """
         return self._read(self._rows(tokens, parents))
 
@@ -126,13 +126,13 @@ class Session:
         parents: Sequence[int] | None = None,
         head: bool = False,
     ) -> Tensor:
-        """Run R rows through some layers; returns the hidden states [R, H] after the last of them, and after the final norm
-        if the pass runs to the end.
+        """Run R rows through some layers; returns the hidden states [R, H] after the last of these layers, and after
+        the final norm if the pass runs to the end.
 
-        inputs: tokens, or vectors [R, H] in place of their embeddings. parents: as for ``feed``; None: the last R rows go on
-        from ``inputs``, their hidden states at ``layers.first``. head: return logits [R, V] instead of hidden states.
-        Layers that were not run have no columns for these rows, so the rows must go on through these layers or be dropped
-        before anything else is read.
+        inputs: tokens, or vectors [R, H] in place of their embeddings. parents: as for ``feed``, for new rows; None if
+        the last R scratch rows go on, with ``inputs`` as their hidden states at ``layers.first``. head: return logits
+        [R, V] instead of hidden states. Layers that were not run have no columns for these rows, so the rows must go on
+        through those layers, or be dropped, before other rows are read.
         """
         if parents is None:
             rows = self._last(len(inputs))
@@ -150,7 +150,7 @@ class Session:
         return passage.rows
 
     def _last(self, count: int) -> Rows:
-        """The last rows that were read."""
+        """The last ``count`` scratch rows, with 0 in place of each token."""
         return Rows([0] * count, self.length, self._depths, self._ancestors[-count:])
 
     def _through(
@@ -162,16 +162,17 @@ class Session:
         taps: tuple[int, ...],
         head: bool,
     ) -> Passed:
-        """See ``engine.model.layers.passed``."""
+        """Run rows through some layers; arguments and result as for ``engine.model.layers.passed``."""
         positions = mask.row_positions
         module = self.model.model
         return passed(module, inputs, tokens, positions, mask, self._cache, layers, taps, head)
 
     @torch.no_grad()
     def look(self, draft: Draft) -> Seen:
-        """Read a root, a tree and perhaps probe rows in one pass.
+        """Read the root and tree of a draft, and its probe rows if it has any, in one pass.
 
-        If the drafter has read some of these rows through the first layers, the pass goes on from there.
+        If the drafter has read some of these rows through the first layers, the pass goes on from there where that is
+        possible.
         """
         if draft.begun is not None:
             if self._keeps(draft.begun):
@@ -185,7 +186,7 @@ class Session:
         return Seen(*self._read(self._rows(*draft.rows)))
 
     def _with_probes(self, draft: Draft, probes: Probes) -> Seen:
-        """The pass stops at each layer at which probes join it."""
+        """Read a draft with probe rows. The pass stops at each layer at which probes join it, and goes on with them."""
         tokens, parents = draft.rows
         self._rows(tokens, parents)
         states, size, at = self._embedded(tokens), len(tokens), 0
@@ -205,8 +206,8 @@ class Session:
         return Seen(logits[:size], features, logits[size:])
 
     def _tapped(self, count: int | None = None) -> Tensor | None:
-        """The features [R, n*H] of the scratch rows, or of the first ``count``, if the rows were read in stretches of
-        layers."""
+        """The features [R, n*H] of scratch rows that were read in stretches of layers; None if the session returns
+        none. count: only those of the first ``count`` rows."""
         if not self.features:
             return None
         return torch.cat([torch.cat(self._taps[index])[:count] for index in self.features], -1)
@@ -216,7 +217,7 @@ class Session:
         return goes_on(self.model, layer)
 
     def _keeps(self, begun: Begun) -> bool:
-        """Whether the pass over a draft goes on from the rows that its drafter has read."""
+        """Whether the pass over a draft goes on from the rows that its drafter has begun to read."""
         return self._goes_on(begun.layer)
 
     def _go_on(self, draft: Draft) -> Seen:
@@ -230,12 +231,12 @@ class Session:
         return Seen(logits, self._tapped())
 
     def _embedded(self, tokens: Sequence[int]) -> Tensor:
-        known = self.model.readable(tokens)
-        return self.model.embed(torch.tensor(known, device=self.model.device))
+        readable = self.model.readable(tokens)
+        return self.model.embed(torch.tensor(readable, device=self.model.device))
 
     @torch.no_grad()
     def extend(self, tokens: Sequence[int]) -> Tensor:
-        """Read and commit a run of tokens; returns the logits [V] after the last one."""
+        """Read and commit a chain of tokens; returns the logits [V] after the last token."""
         if len(tokens) > self.prefill_rows:
             self.prefill(tokens[:-1])
             tokens = tokens[-1:]
@@ -245,15 +246,16 @@ class Session:
 
     @property
     def blocks(self) -> Sequence[int]:
-        """The counts for which ``read_ahead`` takes less time than as many passes."""
+        """The values of ``count`` for which ``read_ahead`` takes less time than ``count`` passes."""
         return ()
 
     def read_ahead(self, tokens: Sequence[int], count: int, text: bool = True) -> ReadChain:
-        """Read tokens, and then ``count`` - 1 rows, a chain, each the likeliest token after the one before. Returns
-        ``count`` rows, of which the first is the last of the tokens.
+        """Read tokens, and then a chain of ``count`` - 1 rows, each the likeliest token after the row before it.
+        Returns the results of ``count`` rows: of the last token, and of the chain.
 
-        text: the tokens go on with the text and are committed, and there must be no scratch rows. Otherwise there is one
-        token, it is a scratch row below the last one, and the scratch rows must be one chain.
+        text: if true, the tokens continue the text and are committed, and there must be no scratch rows. If false,
+        there is one token, which becomes a scratch row below the last scratch row, and all scratch rows must form one
+        chain.
         """
         if text:
             self.prefill(tokens[:-1], layers=())
@@ -267,14 +269,15 @@ class Session:
         return ReadChain.of(passes, likeliest_tokens)
 
     def columns(self, layer: int) -> tuple[Tensor, Tensor]:
-        """The layer's keys and values of the committed tokens, [1, Hkv, T, D] each: views, valid until the session goes on."""
+        """The keys and values of the T committed tokens in a layer, [1, Hkv, T, D] each. They are views, valid until
+        the session reads, commits or drops rows."""
         held = self._cache.layers[layer]
         return held.keys[:, :, : self.length], held.values[:, :, : self.length]
 
     @torch.no_grad()
     def take_in(self, columns: Sequence[tuple[Tensor, Tensor]]) -> None:
-        """Commit tokens that were read elsewhere, a ``CacheView`` for instance: keys and values [1, Hkv, R, D], by layer. There must
-        be no scratch rows."""
+        """Commit R tokens that were read elsewhere, for instance by a ``CacheView``. columns: keys and values [1, Hkv,
+        R, D], by layer. There must be no scratch rows."""
         count = columns[0][0].shape[2]
         self._cache.reserve(self.length + count)
         self._cache.length = self.length
@@ -283,17 +286,19 @@ class Session:
         self.length += count
 
     def commit(self, rows: Sequence[int]) -> None:
-        """Keep these scratch rows, a path from the last committed token; drop the others."""
+        """Commit these scratch rows, which form a path from the last committed token, and drop all other scratch
+        rows."""
         self._cache.keep(self.length, list(rows))
         self.length += len(rows)
         self._clear_scratch()
 
     def drop(self) -> None:
-        """Forget all scratch rows."""
+        """Drop all scratch rows."""
         self.commit(())
 
     def retain(self, rows: Sequence[int]) -> None:
-        """Forget all scratch rows but these, in ascending order, among which are all that they see. They are numbered anew."""
+        """Drop all scratch rows but ``rows``, and number the remaining rows anew. rows: ascending, with all ancestors
+        of each row."""
         still = next((place for place, row in enumerate(rows) if place != row), len(rows))
         moved = rows[still:]
         self._cache.keep(self.length + still, [row - still for row in moved])
@@ -305,7 +310,7 @@ class Session:
         self._depths, self._ancestors = [self._depths[row] for row in rows], sees
 
     def rewind(self, length: int) -> None:
-        """Forget all scratch rows, and the committed tokens beyond the first ``length``."""
+        """Drop all scratch rows, and all committed tokens but the first ``length``."""
         self.length = min(self.length, length)
         self.drop()
 
@@ -316,8 +321,9 @@ class Session:
         layers: tuple[int, ...] | None = None,
         vectors: Tensor | None = None,
     ) -> tuple[Tensor | None, Tensor | None]:
-        """last: how many of the last rows need logits; None: all. layers: whose features; None: the session's own.
-        vectors: [R, H] in place of the tokens' embeddings."""
+        """Read R rows in one pass; returns logits [last, V] and features [R, n*H], either of which may be None. last:
+        how many of the last rows need logits; None means all. layers: the layers whose features are returned; None
+        means the session's own. vectors: [R, H], in place of the tokens' embeddings."""
         features = self.features if layers is None else layers
         self._cache.reserve(self.length + self.rows)
         inputs = self._tokens(rows) if vectors is None else vectors
@@ -332,7 +338,8 @@ class Session:
     def _forward(
         self, inputs: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
     ) -> tuple[Tensor | None, Tensor | None]:
-        """inputs: token ids [R], or vectors [R, H] in place of their embeddings."""
+        """Run the pass over R rows; returns logits and features as ``_read`` does. inputs: token ids [R], or vectors
+        [R, H] in place of their embeddings."""
         positions = mask.row_positions[None]
         logits, states = forward(
             self.model.model, inputs[None], positions, mask, self._cache, features, last
@@ -352,5 +359,5 @@ class Session:
 
 
 def _tokens_of(inputs: Sequence[int] | Tensor) -> Sequence[int]:
-    """The tokens, or as many zeros as there are vectors."""
+    """The tokens; if the inputs are vectors, a zero for each vector."""
     return [0] * len(inputs) if isinstance(inputs, Tensor) else inputs

@@ -1,11 +1,11 @@
-"""The memory of a layer with a recurrent state, and how such a layer reads a whole tree in one pass.
+"""The memory of a layer with a recurrent state, and the way in which such a layer reads a whole tree in one pass.
 
-Wu et al., "STree: Speculative Tree Decoding for Hybrid State-Space Models" (2025). In a Mamba-2 layer the state
-after row i is a_i times the state before it, plus dt_i B_i x_i. The transitions a are numbers, so those along a path
-multiply. The products from the last committed token to each row are computed once for the whole tree; the quotient of
-two products is the transition between a row and its ancestor. Every row is then one weighted sum over its ancestors
-and the committed state: no path is scanned by itself, and no row is read twice. The state after the kept path is one
-more such sum.
+Wu et al., "STree: Speculative Tree Decoding for Hybrid State-Space Models" (2025). In a Mamba-2 layer the state after
+row i is a_i times the state before it, plus dt_i B_i x_i. The transitions a_i are numbers, so the transition along a
+path is the product of its numbers. The products from the last committed token to each row are computed once for the
+whole tree; the quotient of two products is the transition from a row's ancestor to the row. Then the output of every
+row is one weighted sum over its ancestors and the committed state: no path is scanned by itself, and no row is read
+twice. The state after the kept path is another such sum.
 
 A chain is a tree without branches, so a prompt is read in the same way.
 """
@@ -26,18 +26,19 @@ _MIXER = ("in_proj", "conv1d", "A_log", "D", "dt_bias", "out_proj", "norm", "n_g
 
 
 def mixers_of(module: nn.Module) -> dict[int, nn.Module]:
-    """The parts of a module that keep a state whose transitions are numbers (Mamba-2), by layer."""
-    found = [part for part in module.modules() if _is_mixer(part)]
-    return {part.layer_idx: part for part in found}
+    """The mixers of a module by layer: its parts with a state whose transitions are numbers (Mamba-2)."""
+    mixers = [part for part in module.modules() if _is_mixer(part)]
+    return {part.layer_idx: part for part in mixers}
 
 
 def _is_mixer(part: nn.Module) -> bool:
-    """Mamba-1 has no ``dt_bias``: its transitions differ from channel to channel."""
+    """Whether this part is a Mamba-2 mixer. Mamba-1 has no ``dt_bias``, and its transitions differ between channels."""
     return all(hasattr(part, name) for name in _MIXER) and part.A_log.dim() == 1
 
 
 class Lineage:
-    """The ancestors of the rows of a pass. sees: bool [R, S], by row and scratch row; a row also sees itself."""
+    """The ancestors of the R rows of a pass. sees: bool [R, S], whether a scratch row is the row itself or its
+    ancestor."""
 
     def __init__(self, mask: RowMask) -> None:
         visible = mask.visible
@@ -49,8 +50,9 @@ class Lineage:
         self._windows: dict[int, Tensor] = {}
 
     def windows(self, kernel: int) -> Tensor:
-        """[R, kernel]: for each row, the last ``kernel`` rows of its path, ending with the row itself. Numbers
-        start at the oldest of the ``kernel - 1`` last committed tokens; the scratch rows follow these tokens."""
+        """For each row, the numbers of the last ``kernel`` rows of its path, with the row itself at the end: [R,
+        kernel]. Number 0 is the oldest of the last ``kernel - 1`` committed tokens; the scratch rows follow these
+        tokens."""
         if kernel not in self._windows:
             rows, scratch = self.sees.shape
             number = torch.arange(kernel - 1 + scratch, device=self.sees.device)
@@ -62,10 +64,11 @@ class Lineage:
 
 @dataclass(frozen=True)
 class Inputs:
-    """The contributions of the scratch rows to a state.
+    """The contributions of S scratch rows to a state.
 
-    given: [S, C] before the convolution. x: [S, H, P] and B: [S, G, N] after it, x times the step size. logs: [S, H]
-    float64, the logarithm of each row's transition; totals: the sum of the logarithms along the path to each row.
+    given: the rows before the convolution, [S, C]. x: [S, H, P], after the convolution and times the step size. b: the
+    vectors B after the convolution, [S, G, N]. logs: the logarithm of each row's transition, float64 [S, H]. totals:
+    the sum of the logarithms along the path to each row, [S, H].
     """
 
     given: Tensor
@@ -80,8 +83,8 @@ class Inputs:
 
 
 class StateLayer:
-    """The memory of one layer: the state [H, P, N] after the committed tokens, float32 or finer, and the last
-    inputs of the layer's convolution, [K - 1, C]."""
+    """The memory of one layer with a state. state: [H, P, N], after the committed tokens, in float32 or finer. window:
+    the last inputs of the layer's convolution, [K - 1, C]. scratch: the contributions of the scratch rows, or None."""
 
     def __init__(self, mixer: nn.Module) -> None:
         weight = mixer.conv1d.weight
@@ -93,15 +96,15 @@ class StateLayer:
         self.scratch: Inputs | None = None
 
     def read(self, mixer: nn.Module, given: Tensor, steps: Tensor, lineage: Lineage) -> Tensor:
-        """The layer's output [R, H * P] for R rows, whose inputs stay in scratch.
+        """Read R rows, and add their contributions to ``scratch``; returns the layer's output [R, H * P].
 
-        given: [R, C] before the convolution. steps: [R, H], step sizes before the bias is added.
+        given: the rows before the convolution, [R, C]. steps: the step sizes before the bias is added, [R, H].
         """
         before = (
             self.window if self.scratch is None else torch.cat([self.window, self.scratch.given])
         )
-        taken = torch.cat([before, given])[lineage.windows(self.kernel)]
-        mixed = torch.einsum("rkc,ck->rc", taken, mixer.conv1d.weight.squeeze(1))
+        inputs = torch.cat([before, given])[lineage.windows(self.kernel)]
+        mixed = torch.einsum("rkc,ck->rc", inputs, mixer.conv1d.weight.squeeze(1))
         if mixer.conv1d.bias is not None:
             mixed = mixed + mixer.conv1d.bias
         mixed = ACT2FN[mixer.activation](mixed)
@@ -128,20 +131,22 @@ class StateLayer:
         self.scratch = fresh if self.scratch is None else self.scratch.with_rows(fresh)
 
     def _summed(self, c: Tensor, lineage: Lineage) -> Tensor:
-        """c: [R, G, N] -> [R, H, P], the values that R rows read from the state and from their ancestors."""
+        """The values [R, H, P] that R rows read from the state and from their ancestors. c: the rows' vectors C, [R, G,
+        N]."""
         rows, heads = self.scratch, self.state.shape[0]
-        each = heads // c.shape[1]
+        per_group = heads // c.shape[1]
         own = rows.totals[-len(c) :]
         between = own[:, None] - rows.totals[None]  # [R, S, H]
         between = between.masked_fill(~lineage.sees[..., None], float("-inf"))
-        likeness = torch.einsum("rgn,sgn->rsg", c, rows.b).repeat_interleave(each, -1)
+        likeness = torch.einsum("rgn,sgn->rsg", c, rows.b).repeat_interleave(per_group, -1)
         weights = between.exp().to(c.dtype) * likeness
-        carried = torch.einsum("rhn,hpn->rhp", c.repeat_interleave(each, 1), self.state)
+        carried = torch.einsum("rhn,hpn->rhp", c.repeat_interleave(per_group, 1), self.state)
         carried = carried * own.exp().to(c.dtype)[..., None]
         return carried + torch.einsum("rsh,shp->rhp", weights, rows.x)
 
     def keep(self, path: list[int]) -> None:
-        """Advance past these scratch rows, a path from the last committed token; forget the others."""
+        """Advance the state past these scratch rows, which form a path from the last committed token; drop all scratch
+        rows."""
         rows, self.scratch = self.scratch, None
         if rows is None or not path:
             return
@@ -153,7 +158,7 @@ class StateLayer:
         self.window = torch.cat([self.window, rows.given[path]])[-(self.kernel - 1) :]
 
     def forget(self) -> None:
-        """Start again with nothing read."""
+        """Reset the memory to that of an empty text."""
         self.state, self.window = torch.zeros_like(self.state), torch.zeros_like(self.window)
         self.scratch = None
 
@@ -163,7 +168,8 @@ class StateLayer:
 
 
 class HybridCache(KVCache):
-    """Keys and values of every layer, and the state of layers that keep one. lineage: of the current pass."""
+    """The keys and values of every layer, and the memories of layers with a state. lineage: the ancestors of the rows
+    of the current pass."""
 
     def __init__(self, layers, states: dict[int, StateLayer]) -> None:
         super().__init__(layers)
@@ -177,15 +183,16 @@ class HybridCache(KVCache):
 
 
 def tree_forward(mixer: nn.Module, own):
-    """A mixer's forward that reads a ``HybridCache``; with any other memory the mixer's own forward runs."""
+    """A forward for a mixer that reads trees with a ``HybridCache``. With any other cache, ``own``, the mixer's own
+    forward, runs."""
 
     def forward(hidden_states: Tensor, cache_params=None, **named) -> Tensor:
         if not isinstance(cache_params, HybridCache):
             return own(hidden_states, cache_params=cache_params, **named)
         sizes = [mixer.intermediate_size, mixer.conv_dim, mixer.num_heads]
-        gate, given, steps = mixer.in_proj(hidden_states)[0].split(sizes, -1)
+        gate, projected, steps = mixer.in_proj(hidden_states)[0].split(sizes, -1)
         layer = cache_params.states[mixer.layer_idx]
-        out = layer.read(mixer, given, steps, cache_params.lineage)
+        out = layer.read(mixer, projected, steps, cache_params.lineage)
         return mixer.out_proj(mixer.norm(out, gate).to(hidden_states.dtype))[None]
 
     return forward

@@ -11,19 +11,19 @@ from torch import nn
 def structure_of(module: nn.Module) -> nn.Module:
     """A copy of the module that shares the module's weights.
 
-    If a method was replaced on a single part, as ``engine.model.hybrid`` and ``engine.model.by_length`` do, the copy
-    has the method of the class again, because the replacement works with the part that it was made for. Raises
-    TypeError for a module that holds something that cannot be copied.
+    ``engine.model.hybrid`` and ``engine.model.by_length`` replace methods of single parts of a module. The copy's parts
+    have the methods of their classes again, because a replacement works only with the part that it was made for. Raises
+    TypeError if the module holds an object that cannot be copied.
     """
-    memo = {id(one): one for one in (*module.parameters(), *module.buffers())}
+    memo = {id(tensor): tensor for tensor in (*module.parameters(), *module.buffers())}
     replaced = {
         id(part.__dict__[name]): None for part in module.modules() for name in _replaced(part)
     }
-    made = copy.deepcopy(module, memo | replaced)
-    for part in made.modules():
+    duplicate = copy.deepcopy(module, memo | replaced)
+    for part in duplicate.modules():
         for name in _methods(part):
             del part.__dict__[name]
-    return made
+    return duplicate
 
 
 def _replaced(part: nn.Module) -> list[str]:
@@ -31,5 +31,5 @@ def _replaced(part: nn.Module) -> list[str]:
 
 
 def _methods(part: nn.Module) -> list[str]:
-    """The methods of a part's class that are replaced by an attribute of the part itself."""
+    """The names of those methods of a part's class that an attribute of the part itself replaces."""
     return [name for name in part.__dict__ if isfunction(getattr(type(part), name, None))]

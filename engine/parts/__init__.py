@@ -1,1 +1,1 @@
-"""Checkpoints of targets and of their trained parts: search, checks, and opening once per process."""
+"""Checkpoints of targets and of trained parts: finding them, checking them, and opening each once per process."""

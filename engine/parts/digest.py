@@ -1,4 +1,4 @@
-"""The target that a part belongs to, known by a digest of the target's weights in the part's config."""
+"""Whether a part belongs to a target: the part's config holds a digest of the target's weights."""
 
 import hashlib
 from functools import lru_cache
@@ -24,7 +24,7 @@ def _of_files(files: tuple[tuple[str, int, int], ...]) -> str:
 
 
 def digest_of(folder: str | Path) -> str | None:
-    """Sixteen hexadecimal digits of the weight files in a folder; None if there are none."""
+    """Sixteen hexadecimal digits of a SHA-256 over the weight files in a folder; None if there are no such files."""
     files = weights_in(folder)
     if not files:
         return None
@@ -33,14 +33,14 @@ def digest_of(folder: str | Path) -> str | None:
 
 
 def check_belongs(part: str | Path, target: str | Path, noun: str) -> None:
-    """Raises UserError if the part's config names another target. A part without a digest, or a
-    target that is not a folder, is not checked here."""
+    """Raises UserError if the part's config holds the digest of another target. A part without a digest passes, and so
+    does any part of a target that is not a folder."""
     try:
         named = json_object(Path(part) / "config.json").get(FIELD)
     except ValueError:
         return
-    found = digest_of(target) if named is not None and Path(target).is_dir() else None
-    if named is not None and found is not None and named != found:
+    digest = digest_of(target) if named is not None and Path(target).is_dir() else None
+    if named is not None and digest is not None and named != digest:
         raise UserError(
             f"The {noun} in {name_of(part)} was trained for another target than {name_of(target)}."
         )

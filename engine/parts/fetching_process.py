@@ -1,7 +1,8 @@
-"""The program that fetches a model beside a server (``engine.parts.fetched_model``), at low priority and with little memory.
+"""The program that fetches a model beside a server (``engine.parts.fetched_model``), at low priority and with little
+memory.
 
-It reads {"source", "root"} as one line of JSON, and writes a line [task, share] as it goes on, {"problem"} where it cannot.
-SIGTERM, and the end of the process that started it, cancel it; nothing half-made stays behind.
+It reads {"source", "root"} as one line of JSON. It writes lines [task, share] while it works, and {"problem"} if it
+fails. SIGTERM, and the end of the process that started it, cancel it; no unfinished model stays behind.
 """
 
 import json
@@ -15,15 +16,15 @@ from engine.parts.fetched_model import Source, fetch
 
 NICE = 10
 LEAST = 0.005
-"""Share of a task between two lines."""
+"""The least change of a task's share between two lines."""
 
 
 def main() -> int:
-    """Returns the exit code: 0, or 1 where there is a problem."""
+    """Fetch the model. Returns the exit code: 0, or 1 if there is a problem."""
     parent = os.getppid()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     os.nice(NICE)
-    asked = json.loads(sys.stdin.readline())
+    order = json.loads(sys.stdin.readline())
     last = ("", 0.0)
 
     def tell(task: str, share: float) -> None:
@@ -32,7 +33,7 @@ def main() -> int:
             last = (task, share)
             _write([task, round(share, 4)])
 
-    source, root = Source.read(asked["source"]), Path(asked["root"])
+    source, root = Source.read(order["source"]), Path(order["root"])
     try:
         fetch(source, root, tell, lambda: os.getppid() == parent)
     except UserError as error:

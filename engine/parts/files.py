@@ -24,14 +24,14 @@ MOST_JSON = 64 << 20  # bytes
 
 
 def read_tensors(folder: Path, noun: str, names: Sequence[str] = (WEIGHTS,)) -> dict[str, Tensor]:
-    """All tensors by name, in float32. names: files that may hold them; the first that exists is read.
+    """All tensors of the first of these files that exists, by name, in float32. noun: the kind of part, for messages.
 
-    Raises UserError, one sentence, if there is none or it is damaged.
+    Raises UserError, one sentence, if none exists or the file is damaged.
     """
     there = (weights_at(folder, name) for name in names)
     file = next((file for file in there if file is not None and file.is_file()), None)
     if file is None:
-        pickled = sorted(one.name for one in folder.glob("*") if one.suffix in PICKLED)
+        pickled = sorted(path.name for path in folder.glob("*") if path.suffix in PICKLED)
         if pickled:
             raise UserError(
                 f"The weights in {folder.name} are pickled ({pickled[0]}), and to open those can run "
@@ -45,10 +45,10 @@ def read_tensors(folder: Path, noun: str, names: Sequence[str] = (WEIGHTS,)) -> 
 
 
 def stored_tensors(file: Path) -> dict[str, Tensor]:
-    """All tensors of a file of weights by name, as they are stored; those in 8 bits are unpacked (``eight_bit``).
+    """All tensors in a file of weights by name, in their stored dtype; tensors in 8 bits are unpacked (``eight_bit``).
 
-    Raises UserError, before any is read, if as float32 they are larger than the free memory; UserError where 8 bits
-    have no scale that fits; and OSError or SafetensorError if the file is missing or damaged.
+    Raises UserError, before any tensor is read, if they would be larger than the free memory as float32; UserError if
+    an 8-bit tensor has no fitting scale; and OSError or SafetensorError if the file is missing or damaged.
     """
     needed, free = 4 * sum(math.prod(shape) for shape, _ in entries(file).values()), free_bytes()
     if needed > free:
@@ -64,39 +64,39 @@ def stored_tensors(file: Path) -> dict[str, Tensor]:
 
 
 def in_eight_bits(file: Path) -> bool:
-    """Whether a safetensors file has numbers in 8 bits. Raises OSError or SafetensorError if it cannot be read."""
+    """Whether a safetensors file holds tensors in 8 bits. Raises OSError or SafetensorError if it cannot be read."""
     return any(dtype in STORED for _, dtype in entries(file).values())
 
 
 def json_object(file: Path) -> dict:
-    """The JSON object in a file. Raises ValueError, whose message ends a sentence, if there is none."""
+    """The JSON object in a file. Raises ValueError, whose message ends a sentence, if the file holds none."""
     try:
         if file.stat().st_size > MOST_JSON:
             raise ValueError(f"{file.name} is too large")
-        found = json.loads(file.read_text(ENCODING))
+        content = json.loads(file.read_text(ENCODING))
     except OSError:
         raise ValueError(f"{file.name} cannot be read") from None
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
         raise ValueError(f"{file.name} is not valid JSON") from None
-    if type(found) is not dict:
+    if type(content) is not dict:
         raise ValueError(f"{file.name} is not a JSON object")
-    return found
+    return content
 
 
 def load_published(
     module: nn.Module, names: Mapping[str, str], tensors: Mapping[str, Tensor]
 ) -> None:
-    """Give a module, which may be on the device meta, its weights. names: published name -> the module's.
+    """Load a module's weights; the module may be on the device meta. names: published name -> name in the module.
 
     Raises ValueError, whose message ends a sentence, if a weight is missing, superfluous or of another shape.
     """
-    wanted = module.state_dict()
+    weights = module.state_dict()
     for name, own in names.items():
         if name not in tensors:
             raise ValueError(f"{name} is missing")
-        found, needed = list(tensors[name].shape), list(wanted[own].shape)
-        if found != needed:
-            raise ValueError(f"{name} has the shape {found}, where {needed} is needed")
+        shape, needed = list(tensors[name].shape), list(weights[own].shape)
+        if shape != needed:
+            raise ValueError(f"{name} has the shape {shape}, where {needed} is needed")
     more = sorted(set(tensors) - set(names))
     if more:
         raise ValueError(f"{more[0]} is not one of its weights")
@@ -104,33 +104,33 @@ def load_published(
 
 
 def in_dtype(module: nn.Module, dtype: torch.dtype) -> nn.Module:
-    """The module with its weights in this dtype. Buffers that are no weights keep their own: rotary frequencies
-    rounded to bfloat16 would turn late positions by other angles than those of the training."""
+    """The module with its weights in this dtype. Buffers outside the state dict keep their dtype: rotary frequencies
+    rounded to bfloat16 would rotate late positions by other angles than in training."""
     weights = module.state_dict().keys()
-    kept = {name: each for name, each in module.named_buffers() if name not in weights}
+    buffers = {name: buffer for name, buffer in module.named_buffers() if name not in weights}
     module.to(dtype)
-    for name, each in kept.items():
+    for name, buffer in buffers.items():
         owner, _, leaf = name.rpartition(".")
-        setattr(module.get_submodule(owner), leaf, each)
+        setattr(module.get_submodule(owner), leaf, buffer)
     return module
 
 
 def part_config(folder: Path, names: Sequence[str] = (CONFIG,)) -> dict:
-    """The first of these configs that exists; {} if there is none. Raises ValueError, whose message ends a sentence, if it
-    is not a JSON object."""
+    """The first of these configs that exists in the folder; {} if none exists. Raises ValueError, whose message ends a
+    sentence, if it is not a JSON object."""
     file = next((folder / name for name in names if (folder / name).is_file()), None)
     return {} if file is None else json_object(file)
 
 
 def read_config(folder: Path) -> dict:
-    """The config.json; {} if there is none. Raises UserError if it is not a JSON object."""
+    """The folder's config.json; {} if there is no such file. Raises UserError if it is not a JSON object."""
     if not (folder / CONFIG).is_file():
         return {}
     return needed_config(folder)
 
 
 def needed_config(folder: Path, name: str = CONFIG) -> dict:
-    """The config of this name. Raises UserError if it is not a JSON object."""
+    """The config of this name in a folder. Raises UserError if there is no such file or it is not a JSON object."""
     try:
         return json_object(folder / name)
     except ValueError:
@@ -138,11 +138,13 @@ def needed_config(folder: Path, name: str = CONFIG) -> dict:
 
 
 def write_part(folder: Path, tensors: Mapping[str, Tensor], config: Mapping) -> None:
-    """Tensors in bfloat16, half the bytes, those of whole numbers as they are, and the config."""
+    """Write a part's config and its tensors: floating-point tensors in bfloat16, others in their own dtype."""
     folder.mkdir(parents=True, exist_ok=True)
     halves = {
-        name: each.detach().to("cpu", torch.bfloat16 if each.is_floating_point() else each.dtype)
-        for name, each in tensors.items()
+        name: tensor.detach().to(
+            "cpu", torch.bfloat16 if tensor.is_floating_point() else tensor.dtype
+        )
+        for name, tensor in tensors.items()
     }
     write_tensors(folder / WEIGHTS, halves)
     (folder / CONFIG).write_text(json.dumps(dict(config), indent=2) + "\n", "utf-8")
@@ -150,14 +152,16 @@ def write_part(folder: Path, tensors: Mapping[str, Tensor], config: Mapping) -> 
 
 def write_tensors(file: Path, tensors: Mapping[str, Tensor]) -> None:
     save_file(
-        {name: each.contiguous() for name, each in tensors.items()}, file, metadata={"format": "pt"}
+        {name: tensor.contiguous() for name, tensor in tensors.items()},
+        file,
+        metadata={"format": "pt"},
     )
     file.chmod(0o644)  # safetensors makes it private
 
 
 def halve(folder: Path, steps: int = LARGEST) -> tuple[int, int]:
-    """Rewrite the part's weights with its matrices in 8 bits -> bytes before and after. steps: see ``packed``. Raises UserError
-    where there is no such part."""
+    """Rewrite the part's weights with its matrices in 8 bits. Returns the file's bytes before and after. steps: see
+    ``packed``. Raises UserError if the folder holds no part."""
     file = folder / WEIGHTS
     try:
         tensors = stored_tensors(file)

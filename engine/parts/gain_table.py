@@ -1,4 +1,4 @@
-"""How many tokens a step gains by drafter and size, as it was measured when the models were trained: ``gains.json`` beside a
+"""The number of tokens per step by drafter and size, as measured when the models were trained: ``gains.json`` beside a
 target or a part."""
 
 import json
@@ -14,17 +14,17 @@ GAINS = "gains.json"
 
 @dataclass(frozen=True)
 class GainTable:
-    """gains: tokens of a step, by drafter and size. prompts: one of each kind that the gains are means
-    over; costs are measured on them, because a draft that is sure of itself is longer and costs more.
-    """
+    """Gains measured at training time.
+    gains: tokens per step, by drafter and size. prompts: one prompt for each kind of text over which the gains were
+    averaged. Costs are measured on these prompts, because a draft that is sure of itself is longer and costs more."""
 
     gains: Mapping[str, Mapping[int, float]]
     prompts: Sequence[str]
 
     @classmethod
     def of(cls, content: dict) -> "GainTable":
-        """Read from the content of the file; drafters without a size are left out. Raises KeyError,
-        TypeError, AttributeError or ValueError."""
+        """The table in the content of the file, without drafters that have no sizes. Raises KeyError, TypeError,
+        AttributeError or ValueError."""
         gains = {
             key: {int(size): float(gain) for size, gain in curve.items()}
             for key, curve in content["gains"].items()
@@ -37,7 +37,7 @@ class GainTable:
 
 
 def gain_table(models: Models) -> GainTable:
-    """Gains and prompts from the files beside the target and the parts; empty if there are no files."""
+    """The gains and prompts from the files beside the target and the parts; empty if there are no files."""
     gains, prompts = {}, []
     for folder in models.folders.values():
         try:

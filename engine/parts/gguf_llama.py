@@ -1,8 +1,8 @@
-"""A Llama in a GGUF file becomes a folder in Hugging Face format, with its numbers unpacked to float32.
+"""Converts a Llama in a GGUF file to a folder in Hugging Face format, with its weights unpacked to float32.
 
-The folder is opened as any other one, so nothing else of the engine knows GGUF. One tensor at a time is in memory, and
-neither torch nor transformers is imported. The same file always makes the same bytes, so that parts trained for the
-model know it by its digest (``engine.parts.digest``).
+The folder is opened like any other, so no other code of the engine knows GGUF. One tensor at a time is in memory, and
+neither torch nor transformers is imported. The same file always gives the same bytes, so that parts trained for the
+model recognise it by its digest (``engine.parts.digest``).
 """
 
 from __future__ import annotations
@@ -36,17 +36,20 @@ LAYER = {
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
 }
-"""Names of tensors in a GGUF file -> names in a checkpoint of Hugging Face."""
+"""Names of tensors in a GGUF file -> names in a Hugging Face checkpoint."""
 CONTROL, OWN = 3, 4
-"""Types of tokens that are no text: those that steer the model, and those that a user has added."""
+"""Types of tokens that are no text: control tokens, and tokens that a user has added."""
 SPLITS = ("smollm",)
-"""The ways of splitting a text before its pairs of bytes are merged that are known here: at each digit, then as GPT-2."""
+"""The supported ways of splitting a text before byte pairs are merged; this one splits at each digit, and then as GPT-2
+does."""
 
 
 def unpack(file: Path, folder: Path, tell: Tell = silent) -> None:
-    """Write the model of a GGUF file into an empty folder. Raises ValueError, whose message ends a sentence, for a file
-    that is damaged or holds something other than a Llama with a tokenizer that is known here; OSError where the folder
-    cannot be written; and ImportError without the package gguf."""
+    """Write the model in a GGUF file to an empty folder.
+
+    Raises ValueError, whose message ends a sentence, for a file that is damaged or does not hold a Llama with a
+    supported tokenizer; OSError if the folder cannot be written; and ImportError without the package gguf.
+    """
     from gguf import GGUFReader
 
     try:
@@ -64,7 +67,7 @@ def unpack(file: Path, folder: Path, tell: Tell = silent) -> None:
 
 
 def _config(fact: Callable[[str], Any], reader: GGUFReader) -> dict[str, str]:
-    """The files that describe the model, by name."""
+    """config.json and generation_config.json: file name -> content."""
     if fact("general.architecture") != "llama":
         raise ValueError("it holds no Llama")
     ends = {
@@ -90,7 +93,7 @@ def _config(fact: Callable[[str], Any], reader: GGUFReader) -> dict[str, str]:
         "rms_norm_eps": float(f"{fact('llama.attention.layer_norm_rms_epsilon'):.6g}"),
         "rope_parameters": {"rope_theta": fact("llama.rope.freq_base"), "rope_type": "default"},
         "rope_theta": fact("llama.rope.freq_base"),  # where transformers before 5 look for it
-        "tie_word_embeddings": all(one.name != "output.weight" for one in reader.tensors),
+        "tie_word_embeddings": all(tensor.name != "output.weight" for tensor in reader.tensors),
         "vocab_size": len(fact("tokenizer.ggml.tokens")),
         **ends,
     }
@@ -98,22 +101,22 @@ def _config(fact: Callable[[str], Any], reader: GGUFReader) -> dict[str, str]:
 
 
 def _tokenizer(fact: Callable[[str], Any]) -> dict[str, str]:
-    """The files of the tokenizer, by name: pairs of bytes, and the template of a conversation."""
+    """The tokenizer's files with the chat template: file name -> content. The tokenizer is byte-level BPE."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
     if fact("tokenizer.ggml.model") != "gpt2" or fact("tokenizer.ggml.pre") not in SPLITS:
         raise ValueError("its tokenizer is of a kind that is not known here")
     tokens, types = fact("tokenizer.ggml.tokens"), fact("tokenizer.ggml.token_type")
     merges = [tuple(pair.split(" ")) for pair in fact("tokenizer.ggml.merges")]
-    made = Tokenizer(models.BPE({token: i for i, token in enumerate(tokens)}, merges))
+    tokenizer = Tokenizer(models.BPE({token: i for i, token in enumerate(tokens)}, merges))
     digits = pre_tokenizers.Digits(individual_digits=True)
-    made.pre_tokenizer = pre_tokenizers.Sequence(
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [digits, pre_tokenizers.ByteLevel(add_prefix_space=False)]
     )
-    made.decoder = decoders.ByteLevel()
+    tokenizer.decoder = decoders.ByteLevel()
     for token, kind in zip(tokens, types, strict=True):
         if kind in (CONTROL, OWN):
-            made.add_tokens([AddedToken(token, normalized=False, special=kind == CONTROL)])
+            tokenizer.add_tokens([AddedToken(token, normalized=False, special=kind == CONTROL)])
     settings = {
         "bos_token": tokens[fact("tokenizer.ggml.bos_token_id")],
         "chat_template": fact("tokenizer.chat_template"),
@@ -124,7 +127,7 @@ def _tokenizer(fact: Callable[[str], Any]) -> dict[str, str]:
         "tokenizer_class": "PreTrainedTokenizerFast",
         "unk_token": tokens[fact("tokenizer.ggml.unknown_token_id")],
     }
-    return {"tokenizer.json": made.to_str(), "tokenizer_config.json": _json(settings)}
+    return {"tokenizer.json": tokenizer.to_str(), "tokenizer_config.json": _json(settings)}
 
 
 def _json(content: Mapping[str, object]) -> str:
@@ -132,7 +135,7 @@ def _json(content: Mapping[str, object]) -> str:
 
 
 def _write_weights(reader: GGUFReader, file: Path, tell: Tell) -> None:
-    """The tensors as safetensors, in the order of their names."""
+    """Write the tensors to a safetensors file, in the order of their names."""
     import numpy as np
     from gguf import dequantize
 
@@ -140,7 +143,11 @@ def _write_weights(reader: GGUFReader, file: Path, tell: Tell) -> None:
         "attn_q": reader.fields["llama.attention.head_count"].contents(),
         "attn_k": reader.fields["llama.attention.head_count_kv"].contents(),
     }
-    tensors = {_named(one.name): one for one in reader.tensors if one.name != "rope_freqs.weight"}
+    tensors = {
+        _named(tensor.name): tensor
+        for tensor in reader.tensors
+        if tensor.name != "rope_freqs.weight"
+    }
     entries: dict[str, dict] = {"__metadata__": {"format": "pt"}}
     end = 0
     for name in sorted(tensors):
@@ -152,20 +159,20 @@ def _write_weights(reader: GGUFReader, file: Path, tell: Tell) -> None:
     with file.open("wb") as stream:
         stream.write(struct.pack("<Q", len(header)) + header)
         for count, name in enumerate(sorted(tensors)):
-            one = tensors[name]
-            numbers = dequantize(one.data, one.tensor_type).astype(np.float32, copy=False)
-            kind = one.name.split(".")[-2]
+            tensor = tensors[name]
+            numbers = dequantize(tensor.data, tensor.tensor_type).astype(np.float32, copy=False)
+            kind = tensor.name.split(".")[-2]
             if kind in heads:
                 numbers = _in_halves(numbers, heads[kind])
             begin, end = entries[name]["data_offsets"]
             if numbers.nbytes != end - begin:
-                raise ValueError(f"{one.name} is cut off")
+                raise ValueError(f"{tensor.name} is cut off")
             stream.write(np.ascontiguousarray(numbers).data)
             tell("Unpacking the weights", (count + 1) / len(tensors))
 
 
 def _named(name: str) -> str:
-    """A tensor's name in a checkpoint of Hugging Face."""
+    """The name of a GGUF tensor in a Hugging Face checkpoint."""
     parts = name.split(".")
     if name in WHOLE:
         return WHOLE[name]
@@ -175,7 +182,7 @@ def _named(name: str) -> str:
 
 
 def _in_halves(numbers: np.ndarray, heads: int) -> np.ndarray:
-    """[heads * width, H]: the rows of each head in two halves, as transformers turns them by their position; a GGUF file has
-    the rows that turn together side by side."""
+    """[heads * width, H]: the rows of each head reordered for transformers' rotary embedding. A GGUF file has the two
+    rows that rotate together side by side; transformers has one in each half of the head."""
     half = numbers.shape[0] // heads // 2
     return numbers.reshape(heads, half, 2, -1).swapaxes(1, 2).reshape(numbers.shape)

@@ -1,6 +1,6 @@
-"""Models by their name on the Hugging Face Hub: inspected, downloaded, and opened from the folder.
+"""Models named by their name on the Hugging Face Hub: inspected, downloaded, and opened from the folder.
 
-Requests are anonymous: the host's own token is never sent for a visitor.
+Requests for a visitor are anonymous: the host's own token is not sent.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from engine.progress import Tell, silent
 NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
 WANTED = ("*.safetensors", "*.json", "tokenizer.model", "*.jinja", "merges.txt", "vocab.txt")
 PATIENCE = 5.0
-"""Seconds that the Hub has for its first answer. Timeouts of sockets do not cover the look-up of a name, nor several
+"""Seconds until the Hub must have answered first. Socket timeouts cover neither the look-up of a host name nor several
 addresses that are tried one after the other."""
-CACHED = "models--"  # what the names of folders in the Hub's cache begin with
+CACHED = "models--"  # the prefix of folder names in the Hub's cache
 T = TypeVar("T")
 REFUSED = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.msgpack", "*.h5", "*.onnx", "*/*")
 
 
 def is_hub_name(text: str) -> bool:
-    """Whether this reads as OWNER/NAME."""
+    """Whether the text has the form OWNER/NAME."""
     return bool(NAME.fullmatch(text)) and ".." not in text
 
 
 def name_of(path: str | Path) -> str:
-    """The name that people know a model by: OWNER/NAME of a folder in the Hub's cache, else the folder's own."""
+    """The name by which people know a model: OWNER/NAME for a folder in the Hub's cache, otherwise the folder's
+    name."""
     folder = Path(path)
     places = folder.parts[-3:]
     if len(places) == 3 and places[0].startswith(CACHED) and places[1] == "snapshots":
@@ -41,20 +42,20 @@ def name_of(path: str | Path) -> str:
 
 
 def folder_of(name: str) -> Path:
-    """The folder of a model that the user names by its name on the Hub, downloaded if it is not there yet; asks with the
-    user's own token. Raises UserError."""
+    """The folder of a model that the user of the command line names by its Hub name; it is downloaded if it is not
+    there yet. The request sends the user's own token. Raises UserError."""
     from huggingface_hub import snapshot_download
 
     try:
         folder = snapshot_download(name, allow_patterns=list(WANTED), ignore_patterns=list(REFUSED))
-    except Exception as error:  # of many kinds: no such model, no name at all, no connection
+    except Exception as error:  # many kinds: no such model, no valid name, no connection
         raise UserError(f"There is no causal language model to open at {name}.") from error
     return Path(folder)
 
 
 def download(name: str, most_bytes: int, tell: Tell = silent) -> Path:
-    """The folder of this model, downloaded if it is not there yet. Raises UserError if the Hub
-    cannot be reached, has no such model, or has one that is too large or without safetensors."""
+    """The folder of this model; it is downloaded if it is not there yet. Raises UserError if the Hub cannot be reached,
+    has no such model, or has one that is too large or without safetensors."""
     from huggingface_hub import HfApi, hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
     from huggingface_hub.utils import filter_repo_objects
@@ -98,8 +99,9 @@ def download(name: str, most_bytes: int, tell: Tell = silent) -> Path:
 
 
 def within(seconds: float, ask: Callable[[], T]) -> T:
-    """The result of ``ask``. Exceptions of ``ask`` pass through; TimeoutError if ``ask`` takes longer. ``ask`` runs
-    in a thread of its own, which is abandoned then, because nothing can end a name look-up that hangs."""
+    """The result of ``ask``, whose exceptions are raised again. Raises TimeoutError if ``ask`` takes longer than
+    ``seconds``. ``ask`` runs in a thread of its own; after a timeout that thread is abandoned, because nothing can end
+    a look-up that hangs."""
     answers: queue.SimpleQueue[tuple[bool, object]] = queue.SimpleQueue()
 
     def work() -> None:
@@ -119,7 +121,7 @@ def within(seconds: float, ask: Callable[[], T]) -> T:
 
 
 def _refuse(name: str, files: Sequence[str], size: int, most: int) -> None:
-    if "config.json" not in files or not any(one.endswith(".safetensors") for one in files):
+    if "config.json" not in files or not any(file.endswith(".safetensors") for file in files):
         raise UserError(
             f"{name} has no configuration with safetensors; only these are opened here."
         )

@@ -1,7 +1,7 @@
-"""Inspects a checkpoint before anything of it is loaded: the page's visitors' and the command line's alike.
+"""Inspects a checkpoint before any of it is loaded, for visitors of the page and for the command line.
 
-Only safetensors are opened, no code from the checkpoint runs, nothing outside its folder is read, and its
-size is known before memory is allocated.
+Only safetensors are opened, no code from the checkpoint runs, nothing outside its folder is read, and its size is known
+before memory is allocated.
 """
 
 from __future__ import annotations
@@ -24,21 +24,22 @@ MOST_NUMBER = 1 << 24
 """Largest whole number in a configuration: contexts and vocabularies stay below it."""
 MOST_LAYERS, MOST_EXPERTS = 512, 1024
 MOST_MODULES = 1 << 15
-"""Most layers times experts: each may become a module, and building a module takes time even without weights."""
+"""The most layers times experts: each may become a module, and building a module takes time even without weights."""
 MOST_FILES, MOST_LIST = 10_000, 4096
 MOST_CONFIG, MOST_TOKENIZER = 1 << 20, 128 << 20  # bytes
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 GENERATION = "generation_config.json"
 SPREAD = "shard-"
-"""How the name of a file begins that has transformers read all the files in the folder, as a training left them."""
+"""A file whose name begins like this makes transformers read all such files in the folder, as some trainers save
+them."""
 RENAMES = "attribute_map"
-"""The entry of a configuration that could give others of its entries new names, unseen here."""
+"""The configuration entry that could rename other entries, so that the checks here would miss them."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The model in a folder. name: for people. parameters: their number. nbytes: of its weights as float32 and of all
-    that its configuration makes beside them, tables of positions for instance."""
+    """The model in a folder. name: for people. parameters: how many it has. nbytes: bytes of its weights as float32 and
+    of all other tensors that its configuration creates, position tables for instance."""
 
     folder: Path
     name: str
@@ -50,11 +51,10 @@ class Checkpoint:
 def inspect(
     folder: str | Path, root: str | Path | None = None, name: str | None = None
 ) -> Checkpoint:
-    """Look at a causal language model in Hugging Face format.
+    """Check a causal language model in Hugging Face format.
 
-    root: no file may be a link that leads out of this folder; the checkpoint's own folder if None. name: of the model,
-    for people; that of the folder if None.
-    Raises UserError, one sentence, for anything that may not be opened.
+    root: the folder that no link may lead out of; None is the checkpoint's own folder. name: the name of the model for
+    people; None takes the folder's name. Raises UserError, one sentence, for any checkpoint that may not be opened.
     """
     folder = Path(folder)
     name = name or name_of(folder)
@@ -81,7 +81,7 @@ def _inspected(folder: Path, root: Path, name: str) -> Checkpoint:
 
 
 def refuse_links(folder: Path, root: Path, name: str) -> None:
-    """Raises UserError unless everything in the folder, at every depth, is a file or a folder that lies below the root."""
+    """Raises UserError unless every entry of the folder, at every depth, is a file or a folder below the root."""
     inside = root.resolve()
     if inside == Path(inside.anchor):
         return
@@ -112,23 +112,25 @@ def _size(path: Path) -> int:
 
 
 def _json(path: Path, name: str, most: int) -> dict:
-    """The JSON object in a file of the model of this name."""
+    """The JSON object in a file of the model ``name``. Raises UserError if the file is missing, too large or not a JSON
+    object."""
     where = f"{path.name} of {name}"
     if not path.is_file():
         raise UserError(f"There is no {where}.")
     if _size(path) > most:
         raise UserError(f"The {where} is too large.")
     try:
-        found = json.loads(path.read_text("utf-8"))
+        content = json.loads(path.read_text("utf-8"))
     except (ValueError, RecursionError):
         raise UserError(f"The {where} is not valid JSON.") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise UserError(f"The {where} is not a JSON object.")
-    return found
+    return content
 
 
 def _refuse_code(folder: Path, config: dict, name: str) -> None:
-    """A model of a kind that transformers knows opens without the code that comes with it."""
+    """Raises UserError for a checkpoint that needs code of its own. A model type that transformers has opens without
+    such code."""
     tokenizer = folder / "tokenizer_config.json"
     settings = _json(tokenizer, name, MOST_CONFIG) if tokenizer.exists() else {}
     own_kind = "auto_map" in config and config.get("model_type") not in CONFIG_MAPPING
@@ -156,11 +158,11 @@ def _refuse_giants(config: dict, name: str) -> None:
             if key == RENAMES:
                 raise UserError(f"The configuration of {name} renames its entries: {key}.")
             if isinstance(value, dict):
-                deeper += [(str(one), other) for one, other in value.items()]
+                deeper += [(str(inner_key), entry) for inner_key, entry in value.items()]
             elif isinstance(value, list):
                 if len(value) > MOST_LIST:
                     raise UserError(f"A list in the configuration of {name} is too long: {key}.")
-                deeper += [(key, other) for other in value]
+                deeper += [(key, entry) for entry in value]
             elif isinstance(value, int | float) and not _modest(key, value):
                 raise UserError(f"The configuration of {name} asks for too much: {key}.")
             elif isinstance(value, int) and "expert" in key:
@@ -205,7 +207,7 @@ def _shapes(folder: Path, name: str) -> dict[str, tuple[int, ...]]:
 
 
 def _weights(folder: Path, name: str) -> list[Path]:
-    """The one file, or the parts that the index names, which must lie beside it."""
+    """The single file of weights, or the files that the index names, which must be in the same folder."""
     for file in folder.iterdir():
         if file.name.startswith(SPREAD):
             raise UserError(
@@ -223,23 +225,23 @@ def _weights(folder: Path, name: str) -> list[Path]:
                 raise UserError(f"The {INDEX} of {name} names a file that is not in its folder.")
             if not part.endswith(".safetensors") or not (folder / part).is_file():
                 raise UserError(f"The {INDEX} of {name} names {part[:80]!r}, which {name} lacks.")
-        return [folder / one for one in sorted(set(parts.values()))]
+        return [folder / file_name for file_name in sorted(set(parts.values()))]
     if weights_in(folder):
         raise UserError(f"{name} has no {WEIGHTS}.")
-    other = sorted(one.name for one in folder.glob("*.bin")) + sorted(
-        one.name for one in folder.glob("*.pt*")
+    unsafe = sorted(file_name.name for file_name in folder.glob("*.bin")) + sorted(
+        file_name.name for file_name in folder.glob("*.pt*")
     )
-    found = f"only {other[0]}, which may hold a program" if other else "none"
-    raise UserError(f"Weights must be safetensors; {name} has {found}.")
+    pickled = f"only {unsafe[0]}, which may hold a program" if unsafe else "none"
+    raise UserError(f"Weights must be safetensors; {name} has {pickled}.")
 
 
 def _header(file: Path, name: str) -> dict[str, tuple[tuple[int, ...], str]]:
-    """See ``entries``."""
+    """The result of ``entries``. Raises UserError for a damaged file or an implausible size."""
     broken = UserError(f"{file.name} of {name} is damaged or cut off.")
     try:
-        found = entries(file)
+        tensors = entries(file)
     except (OSError, SafetensorError):
         raise broken from None
-    if any(size > MOST_NUMBER for shape, _ in found.values() for size in shape):
+    if any(size > MOST_NUMBER for shape, _ in tensors.values() for size in shape):
         raise broken
-    return found
+    return tensors

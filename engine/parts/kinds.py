@@ -1,4 +1,4 @@
-"""The kinds of part that a target can have: each is the ``KIND`` of a module that opens such parts."""
+"""The kinds of part that a target can have. Each is the ``KIND`` of a module that opens such parts."""
 
 from __future__ import annotations
 
@@ -23,9 +23,12 @@ Opener = Callable[["nn.Module"], "LanguageModel"]
 
 @dataclass(frozen=True)
 class PartKind:
-    """key: what drafters need. noun: for sentences. load(path, target, dtype, device): opens a part and checks that it belongs
-    to the target; raises UserError, one sentence. dtype: a torch dtype, or None for the checkpoint's. tiny(target, opener): a
-    small random part beside a tiny target, for proofs and tests; only a kind from outside may have None."""
+    """A kind of part, and how to open it.
+    key: the name by which drafters request the kind. noun: for sentences.
+    load(path, target, dtype, device): opens a part and checks that it belongs to the target; raises UserError, one
+    sentence. dtype is a torch dtype, or None for the checkpoint's.
+    tiny(target, opener): a small random part for a tiny target, for proofs and tests; None only for a kind from
+    outside."""
 
     key: str
     noun: str
@@ -39,31 +42,31 @@ class PartKind:
 
 
 def kinds() -> dict[str, PartKind]:
-    """Every kind by its key."""
+    """Every kind of part by its key."""
     return _found()[0]
 
 
 def unusable_kinds() -> dict[str, str]:
-    """Name of the folder of a method from outside whose part.py cannot be used -> the reason, a sentence."""
+    """For each method from outside whose part.py cannot be used: the name of its folder -> the reason, a sentence."""
     return _found()[1]
 
 
 @cache
 def _found() -> tuple[dict[str, PartKind], dict[str, str]]:
     ours = [module for _, module in modules("part")] + list(shared_parts())
-    known, wrong = {module.KIND.key: module.KIND for module in ours}, {}
+    by_key, wrong = {module.KIND.key: module.KIND for module in ours}, {}
     for name, folder in outside_folders().items():
         if (folder / "part.py").is_file():
             try:
-                add_kind(folder, known)
+                add_kind(folder, by_key)
             except UserError as error:
                 wrong[name] = str(error)
-    return known, wrong
+    return by_key, wrong
 
 
 def add_kind(folder: Path, known: dict[str, PartKind] | None = None) -> None:
-    """The kind of part.py of a method from outside becomes one of ``known``, or of ``kinds()``. Raises UserError, one
-    sentence, where that file has none, or one whose key is taken."""
+    """Add the kind in part.py of a method from outside to ``known``, or to ``kinds()`` if that is None. Raises
+    UserError, one sentence, if the file has no kind, or one whose key exists already."""
     known = kinds() if known is None else known
     kind = getattr(outside_module(folder, "part"), "KIND", None)
     if not isinstance(kind, PartKind):
@@ -75,8 +78,10 @@ def add_kind(folder: Path, known: dict[str, PartKind] | None = None) -> None:
 
 
 def kind_of(key: str) -> PartKind:
-    """Raises UserError for an unknown kind."""
-    known = kinds()
-    if key not in known:
-        raise UserError(f"There is no kind of part {key!r}; known are: {', '.join(sorted(known))}.")
-    return known[key]
+    """The kind with this key. Raises UserError for an unknown key."""
+    by_key = kinds()
+    if key not in by_key:
+        raise UserError(
+            f"There is no kind of part {key!r}; known are: {', '.join(sorted(by_key))}."
+        )
+    return by_key[key]

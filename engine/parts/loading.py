@@ -1,4 +1,4 @@
-"""Opens a target and the parts that a drafter needs, once per process."""
+"""Opens a target and the parts that a drafter needs, each once per process."""
 
 import threading
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 @dataclass(frozen=True)
 class ModelPaths:
-    """The places of a run's models: directories or hub names. parts: by role ("draft", "diffusion" ...).
+    """The places of a run's models: folders or Hub names. parts: by role ("draft", "diffusion" ...).
     family: the name of the models, for traces; "" if they have none."""
 
     target: str
@@ -31,17 +31,21 @@ class ModelPaths:
     family: str = ""
 
     def with_parts(self, parts: Mapping[str, str | None]) -> "ModelPaths":
-        """A copy with these parts in place of the parts of the same role; None changes nothing."""
-        given = {role: path for role, path in parts.items() if path is not None}
-        return replace(self, parts={**self.parts, **given})
+        """A copy with these parts in place of the parts of the same role. A role whose path is None keeps its part."""
+        new_parts = {role: path for role, path in parts.items() if path is not None}
+        return replace(self, parts={**self.parts, **new_parts})
 
 
 @dataclass(frozen=True)
 class Models:
-    """The models of a run. parts: by role, only those that its drafter needs. folders: where each of
-    them, and the target ("target"), was opened. costs: milliseconds of a pass of the target by the nodes of a tree, where a
-    drafter asks for them and they could be measured. step_costs: of a step of the drafter by the tokens that it drafts, likewise
-    (``Drafter.at_fixed_size``)."""
+    """The models of a run.
+
+    parts: by role, only the parts that the drafter needs. folders: the places of the parts by role, and of the target
+    ("target").
+    costs: the number of nodes of a tree -> milliseconds of a target pass over it. step_costs: the number of drafted
+    tokens -> milliseconds of a step of the drafter (``Drafter.at_fixed_size``). Both are empty unless the drafter
+    requests them and they could be measured.
+    """
 
     target: LanguageModel
     parts: Mapping[str, object] = field(default_factory=dict)
@@ -50,7 +54,7 @@ class Models:
     step_costs: Mapping[int, float] = field(default_factory=dict)
 
     def part(self, role: str):
-        """The part of this role; raises KeyError if the drafter did not declare the role."""
+        """The part with this role. Raises KeyError if the drafter did not declare the role."""
         return self.parts[role]
 
 
@@ -62,13 +66,13 @@ def load_models(
 ) -> Models:
     """Open the target and the drafter's parts.
 
-    needs: role -> kind. dtype: float32 | bfloat16 | float16; if left out, float32 on CPU and the
-    checkpoint's on a GPU. Raises UserError for a missing model, an unknown dtype or device, and for a
-    part that does not belong to the target.
+    needs: role -> kind. dtype: float32 | bfloat16 | float16; None is float32 on a CPU and the checkpoint's dtype on a
+    GPU. Raises UserError for a missing model, an unknown dtype or device, and for a part that does not belong to the
+    target.
     """
     where, kind = place_of(dtype, device)
     check_parts(paths, needs)
-    # an engine is asked before: whoever waits for it keeps nobody from opening a model
+    # an engine is contacted outside the lock, so that waiting for it keeps no run from opening a model
     target = _served(paths) if is_served(paths.target) else None
     with _LOADING:
         target = target or open_model(paths.target, kind, where)
@@ -82,7 +86,8 @@ def load_models(
 
 
 def _served(paths: ModelPaths) -> ServedTarget:
-    """The target behind an engine. Its tokenizer is the draft's, unless a part "tokenizer" is given. Raises UserError."""
+    """The target behind an engine. It takes the tokenizer of the draft, unless there is a part "tokenizer". Raises
+    UserError."""
     folder = paths.parts.get("tokenizer") or paths.parts.get("draft")
     if folder is None:
         raise UserError(
@@ -92,13 +97,13 @@ def _served(paths: ModelPaths) -> ServedTarget:
 
 
 def place_of(dtype: str | None, device: str | None) -> tuple[str, torch.dtype | None]:
-    """The device, and the dtype or None for the checkpoint's own; see ``load_models``. Raises UserError for an unknown
-    one."""
+    """The device, and the dtype or None for the checkpoint's own; see ``load_models``. Raises UserError if either is
+    unknown."""
     return _device(device), DTYPES.get(_dtype(dtype, device))
 
 
 def check_parts(paths: ModelPaths, needs: Mapping[str, str]) -> None:
-    """Raises UserError for a part that is needed and has no place. needs: role -> kind."""
+    """Raises UserError if a needed part has no path. needs: role -> kind."""
     for role, kind in needs.items():
         if paths.parts.get(role) is None:
             raise UserError(
@@ -108,11 +113,11 @@ def check_parts(paths: ModelPaths, needs: Mapping[str, str]) -> None:
 
 
 def half_precision(path: str) -> bool:
-    """Whether a model in this folder, opened without naming a dtype, computes in half precision on this machine."""
+    """Whether a model in this folder computes in half precision on this machine if it is opened without a dtype."""
     if _dtype(None, None) is not None:
         return False
-    told = read_config(Path(path))
-    return told.get("dtype", told.get("torch_dtype")) in ("bfloat16", "float16")
+    config = read_config(Path(path))
+    return config.get("dtype", config.get("torch_dtype")) in ("bfloat16", "float16")
 
 
 def _flag(role: str) -> str:
@@ -134,10 +139,10 @@ def _device(name: str | None) -> str:
         torch.empty(0, device=torch.device(name))
     except (RuntimeError, AssertionError):
         raise UserError(f"There is no device {name!r} on this machine.") from None
-    found = torch.device(name)
-    if found.type == "meta":
+    device = torch.device(name)
+    if device.type == "meta":
         raise UserError("The device meta holds no numbers; choose cpu or cuda.")
-    if found.type == "cuda" and found.index not in (None, torch.cuda.current_device()):
+    if device.type == "cuda" and device.index not in (None, torch.cuda.current_device()):
         # kernels and captured graphs go to the current GPU, and nothing would report the mismatch
-        raise UserError(f"Choose a GPU by CUDA_VISIBLE_DEVICES={found.index} and the device cuda.")
+        raise UserError(f"Choose a GPU by CUDA_VISIBLE_DEVICES={device.index} and the device cuda.")
     return name

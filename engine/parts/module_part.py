@@ -1,4 +1,4 @@
-"""The common base of parts that are torch modules: their layout in files, how they are opened, and how they are refused."""
+"""The common base of parts that are torch modules: reading them from files, checking them, and saving them."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ S = TypeVar("S")
 
 
 class ModulePart(nn.Module):
-    """A part whose weights lie in a safetensors file beside a config.json.
+    """A part whose weights are in a safetensors file beside a config.json.
 
-    A class says how its layout is read (``of_files``, and ``tensors_of`` where the file's tensors are not the module's) and written
-    (``fields``, ``names``). The shapes that the files must have are those of the module that ``of_files`` makes.
+    A subclass reads its files with ``of_files`` (and ``tensors_of``, if the file's tensors differ from the module's),
+    and writes them by ``fields`` and ``names``. The tensors in the files must have the shapes of the module that
+    ``of_files`` makes.
     """
 
     key: ClassVar[str]
@@ -45,25 +46,26 @@ class ModulePart(nn.Module):
     noun: ClassVar[str]
 
     files: ClassVar[Sequence[str]] = (WEIGHTS,)
-    """Names of the file of weights; the first that exists is read, and WEIGHTS is written."""
+    """Possible names of the file of weights; the first that exists is read, and WEIGHTS is written."""
 
     configs: ClassVar[Sequence[str]] = (CONFIG,)
-    """Names of the config; the first that exists is read, and CONFIG is written."""
+    """Possible names of the config; the first that exists is read, and CONFIG is written."""
 
     reads_states: ClassVar[bool] = True
-    """Whether it computes on the target's states: in the target's dtype, with sizes that depend on the target."""
+    """Whether the part computes on the target's states. Then it has the target's dtype, and sizes that depend on the
+    target."""
 
     @classmethod
     @abstractmethod
     def of_files(
         cls, config: Mapping, tensors: Mapping[str, Tensor], target: LanguageModel
     ) -> Self:
-        """The module for this config and these tensors, whose own numbers are not used. Raises ValueError, whose message
-        ends a sentence."""
+        """The module that fits this config and these tensors; their values are not used. Raises ValueError, whose
+        message ends a sentence."""
 
     @classmethod
     def tensors_of(cls, config: Mapping, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """The file's tensors, without those that are not used, and under the names of ``names``. Raises ValueError, whose
+        """The tensors of the file that the part uses, under the published names of ``names``. Raises ValueError, whose
         message ends a sentence."""
         return tensors
 
@@ -73,51 +75,54 @@ class ModulePart(nn.Module):
 
     @abstractmethod
     def fields(self) -> dict:
-        """The entries of its config."""
+        """The entries of the part's config."""
 
     def settle(self, config: Mapping, target: LanguageModel, folder: str) -> None:
-        """Take over the config's entries other than sizes. Raises UserError, or ValueError with a clause with which
-        the caller's sentence ends."""
+        """Apply the config's entries other than sizes. Raises UserError, or ValueError with a clause that ends the
+        caller's sentence."""
 
     @classmethod
     def tiny(cls, target: LanguageModel, opener: Opener | None = None) -> Self:
-        """A small random part beside a tiny target, for proofs and tests."""
+        """A small random part for a tiny target, for proofs and tests."""
         raise NotImplementedError
 
     @classmethod
     def open(cls, path: str, target: LanguageModel, dtype: torch.dtype | None, device: str) -> Self:
-        """The part in a folder. Nothing of the config's sizes is allocated before the weights are known to have them.
-        Raises UserError, one sentence. dtype: not used; the target's is taken where its states are read, else float32."""
-        made = cls.read(path, target)
-        made = in_dtype(made, target.dtype) if cls.reads_states else made
-        return made.to(device).requires_grad_(False)
+        """The part in a folder. Its sizes are checked against the weights before memory is allocated. Raises UserError,
+        one sentence.
+        dtype: ignored; the part has the target's dtype if it reads the target's states, and float32 otherwise."""
+        part = cls.read(path, target)
+        part = in_dtype(part, target.dtype) if cls.reads_states else part
+        return part.to(device).requires_grad_(False)
 
     @classmethod
     def read(cls, path: str | Path, target: LanguageModel | None = None) -> Self:
-        """The part in float32 on the CPU, for further training. target: None where several targets will use it; each
-        must then be held against it (``settle``)."""
+        """The part in float32 on the CPU, for further training. target: None if several targets will use the part; call
+        ``settle`` with each of them."""
         folder = Path(path)
         try:
             stored = read_tensors(folder, cls.noun, cls.files)
             config = part_config(folder, cls.configs)
             tensors = cls.tensors_of(config, stored)
             with torch.device("meta"):
-                made = cls.of_files(config, tensors, target)
-            load_published(made, made.names(), tensors)
-            if any(buffer.is_meta for buffer in made.buffers()):  # angles, which are in no file
-                weights = made.state_dict()
-                made = cls.of_files(config, tensors, target)
-                made.load_state_dict(weights, assign=True)
-            made.settle(config, target, folder.name)
+                part = cls.of_files(config, tensors, target)
+            load_published(part, part.names(), tensors)
+            if any(
+                buffer.is_meta for buffer in part.buffers()
+            ):  # rotary angles, which are in no file
+                weights = part.state_dict()
+                part = cls.of_files(config, tensors, target)
+                part.load_state_dict(weights, assign=True)
+            part.settle(config, target, folder.name)
         except UNUSABLE as error:
             words = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
             words = words.partition("\n")[0].rstrip(".")
             raise UserError(f"{cls._refusal(folder.name, target)}: {words}.") from None
-        return made.eval()
+        return part.eval()
 
     @classmethod
     def _refusal(cls, folder: str, target: LanguageModel | None) -> str:
-        """The sentence, without the reason."""
+        """The message for a part that cannot be opened, up to the reason."""
         if not cls.reads_states:
             return f"The {cls.noun} in {folder} cannot be opened"
         return f"{folder} holds no {cls.noun}" + (f" for {target.name}" if target else "")
@@ -128,7 +133,8 @@ class ModulePart(nn.Module):
         return {name: weights[own] for name, own in self.names().items()}
 
     def save(self, folder: str | Path, about: Mapping) -> None:
-        """about: further fields of the config, the digest of its target among them (``engine.parts.digest``)."""
+        """Write the part. about: further entries of the config, including the digest of its target
+        (``engine.parts.digest``)."""
         write_part(Path(folder), self.tensors(), self.fields() | dict(about))
 
     @classmethod
@@ -138,15 +144,17 @@ class ModulePart(nn.Module):
 
 @torch.no_grad()
 def noisy(part: nn.Module, size: float = 0.2) -> nn.Module:
-    """The part with noise of this size on its weights, frozen: an untrained part whose predictions differ."""
+    """The part, frozen, after Gaussian noise of this standard deviation was added to its weights: an untrained part
+    whose predictions differ."""
     for weight in part.parameters():
         weight += size * torch.randn_like(weight)
     return part.eval().requires_grad_(False)
 
 
 def sizes_of(cls: type[S], raw: Mapping) -> S:
-    """A dataclass of positive numbers from the entries of a config. Raises ValueError, whose message ends a sentence."""
-    known = {}
+    """An instance of a dataclass of positive numbers, read from the entries of a config. Raises ValueError, whose
+    message ends a sentence."""
+    sizes = {}
     for field in fields(cls):
         value, whole = raw.get(field.name), field.type == "int"
         if value is None:
@@ -157,5 +165,5 @@ def sizes_of(cls: type[S], raw: Mapping) -> S:
         fits = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
         if not (fits and 0 < value <= most):
             raise ValueError(f"{value!r} is not a valid {field.name}")
-        known[field.name] = value
-    return cls(**known)
+        sizes[field.name] = value
+    return cls(**sizes)

@@ -1,4 +1,5 @@
-"""Multi-token-prediction layers that come with a base checkpoint: each family of models counts them in another entry."""
+"""Multi-token-prediction layers that come with a base checkpoint. Each family of models counts them in another config
+entry."""
 
 from __future__ import annotations
 
@@ -21,18 +22,19 @@ FIELDS = (
     ("num_mtp_modules", "MiniMax-M3"),
     ("num_mtp_layers", "models saved by transformers"),
 )
-"""Entry -> who uses it. It stands in the configuration or in the part of it on the layers."""
+"""Config entry -> the models that have it. The entry is at the top level or in the section about the layers."""
 NESTED = ("mtp_config", "num_nextn_predict_layers")
-"""Inkling's."""
+"""Where Inkling has its entry."""
 ROLE = "mtp"
-"""Of the part that is such a layer."""
+"""The role of a part that is such a layer."""
 INNER = ("text_config", "transformer_layer_config")
 _TENSOR = re.compile(r"(^|\.)(mtp|nextn|mtp_layers|eh_proj|enorm|hnorm)(\.|_|$)")
 
 
 class MtpLayers(NamedTuple):
-    """layers: how many the configuration promises. field: the entry. there: whether the files hold any; None where no file was
-    looked into."""
+    """A checkpoint's MTP layers.
+    layers: their number according to the configuration. field: the name of the entry. there: whether the files hold any
+    such layer; None if no file was read."""
 
     layers: int
     field: str
@@ -40,9 +42,9 @@ class MtpLayers(NamedTuple):
 
 
 def mtp_layers(config: Mapping[str, object], names: Collection[str]) -> MtpLayers | None:
-    """None for a checkpoint that promises none. names: of its tensors."""
+    """The MTP layers of a checkpoint; None if its configuration has none. names: the names of its tensors."""
     count, field = next(
-        ((found, name) for name, _ in FIELDS if (found := number(config, name))), (None, "")
+        ((value, name) for name, _ in FIELDS if (value := number(config, name))), (None, "")
     )
     nested = config.get(NESTED[0])
     if count is None and isinstance(nested, dict) and isinstance(nested.get(NESTED[1]), int):
@@ -56,7 +58,7 @@ def mtp_layers(config: Mapping[str, object], names: Collection[str]) -> MtpLayer
 
 
 def number(config: Mapping[str, object], name: str) -> int | None:
-    """This entry if it is a whole number, in the configuration or in the part of it on the layers."""
+    """This entry at the top level or in the section about the layers, if it is a whole number; else None."""
     for where in (config, *(config.get(key) for key in INNER)):
         value = where.get(name) if isinstance(where, Mapping) else None
         if isinstance(value, int) and not isinstance(value, bool):
@@ -65,11 +67,11 @@ def number(config: Mapping[str, object], name: str) -> int | None:
 
 
 def own_layer(target: str) -> dict[str, str]:
-    """The part that a target's own folder holds, by role: {} where it has no MTP layer, or is no folder."""
+    """The MTP layer in a target's own folder, as role -> path; {} if there is none, or the target is no folder."""
     try:
         config = json_object(Path(target) / CONFIG)
         names = [name for file in Path(target).glob("*.safetensors") for name in entries(file)]
     except (OSError, ValueError, SafetensorError):
         return {}
-    found = mtp_layers(config, names)
-    return {ROLE: target} if found is not None and found.there else {}
+    layers = mtp_layers(config, names)
+    return {ROLE: target} if layers is not None and layers.there else {}

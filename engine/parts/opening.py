@@ -1,8 +1,8 @@
-"""The one place that picks how a model makes its passes.
+"""The one module that chooses how a model makes its passes.
 
-The author of a drafter need not know the ways: plain passes through the module, passes compiled for a
-CPU (``engine.fast.cpu``), passes on static buffers (``engine.fast.gpu``). All ways use the same weights and give
-the same numbers.
+Authors of drafters need not know the ways: passes through the plain module, passes compiled for a CPU
+(``engine.fast.cpu``), passes on static buffers (``engine.fast.gpu``). All ways use the same weights and give the same
+numbers.
 """
 
 import logging
@@ -43,7 +43,7 @@ from engine.parts.size_limits import check_room
 from engine.parts.stored_file import PACKED, weights_at, weights_in
 
 ANYWHERE = "/"
-"""Links may lead to any place: who names a model on the command line may read their own files."""
+"""The root for links: they may lead anywhere, because users of the command line may read their own files."""
 PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 
 
@@ -56,8 +56,8 @@ def language_model(
 ) -> LanguageModel:
     """The module as a language model of the engine.
 
-    lean: make passes with little overhead: compiled on a CPU if the module can be compiled, with joined
-    products on static buffers; False keeps the module's own forward.
+    lean: make passes with little overhead: compiled on a CPU if the module can be compiled, on static buffers with
+    joined products; False keeps the module's own forward.
     static: make passes on static buffers; None does so on CUDA, where they become CUDA graphs.
     """
     static = module.device.type == "cuda" if static is None else static
@@ -83,9 +83,9 @@ def language_model(
 
 
 def side_by_side(target: LanguageModel, path: str) -> LanguageModel:
-    """The target in a form that can read several texts in one pass, opened a second time if necessary. path: the
-    place that it was opened from. On a GPU every model can; one that keeps a state or has attention of its own reads
-    them one after the other."""
+    """The target in a form that can read several texts in one pass; on a CPU it is opened a second time. path: where
+    the target was opened from. On a GPU every model has this form; models that keep a state or have their own attention
+    read texts one by one."""
     if target.device.type == "cuda":
         return target
     folder = path if Path(path).is_dir() else str(folder_of(path))
@@ -96,7 +96,7 @@ def side_by_side(target: LanguageModel, path: str) -> LanguageModel:
 def _usual(
     module: PreTrainedModel, tokenizer, name: str, lean: bool, static: bool
 ) -> LanguageModel:
-    """The fastest way for a module that takes an attention function."""
+    """The fastest form of a module that accepts an attention function."""
     if reads_by_length(module):
         return ByLengthModel(module, tokenizer, name)
     if lean and not static and module.device.type == "cpu":
@@ -111,19 +111,19 @@ def _usual(
 def load_language_model(
     path: str, dtype: torch.dtype | None = None, device: str = "cpu", tokenizer=None
 ) -> LanguageModel:
-    """Open a directory or hub name; only safetensors are read, and no code that comes with the model is run.
+    """Open a folder or Hub name. Only safetensors are read, and no code that comes with the model is run.
 
-    tokenizer: in place of the checkpoint's own. Raises UserError if there is no usable model, or too little memory for
-    it.
+    tokenizer: replaces the checkpoint's tokenizer. Raises UserError if there is no usable model, or too little memory
+    for it.
     """
     folder = Path(path)
     if not folder.is_dir():
         folder = folder_of(path)
     refuse_pickled(str(folder))
-    found = inspect(folder, ANYWHERE, name_of(folder))
-    name = found.name
+    checkpoint = inspect(folder, ANYWHERE, name_of(folder))
+    name = checkpoint.name
     if torch.device(device).type == "cpu":
-        check_room(found, (dtype or torch.float32).itemsize)
+        check_room(checkpoint, (dtype or torch.float32).itemsize)
     try:
         module = causal_model(str(folder), dtype)
     except UserError:
@@ -148,7 +148,8 @@ def load_language_model(
 
 @torch.no_grad()
 def _refuse_contradictions(module: PreTrainedModel, name: str) -> None:
-    """Raises UserError for a module that cannot read a token: its configuration fits the weights, but not itself."""
+    """Raises UserError for a module that cannot read a token: its configuration fits the weights, but contradicts
+    itself."""
     try:
         module.eval()(input_ids=torch.zeros(1, 1, dtype=torch.long, device=module.device))
     except Exception as error:  # modules raise many kinds of exception for one cause
@@ -156,37 +157,37 @@ def _refuse_contradictions(module: PreTrainedModel, name: str) -> None:
 
 
 def causal_model(path: str, dtype: torch.dtype | None = None) -> PreTrainedModel:
-    """The module of a directory or hub name. Weights in 8 bits (``engine.parts.eight_bit``) or compressed ones (``stored_file``) are
-    unpacked. dtype: None is what the config says. Raises what transformers raises, and UserError for 8 bits without a scale
-    and for weights that are missing."""
+    """The module of a folder or Hub name. Weights in 8 bits (``engine.parts.eight_bit``) and compressed weights
+    (``stored_file``) are unpacked. dtype: None takes the config's. Raises the exceptions of transformers, and UserError
+    for 8-bit weights without a scale and for missing weights."""
     file = weights_at(Path(path), WEIGHTS)
     with quiet():
         if file is not None and (file.suffix == PACKED or in_eight_bits(file)):
             config = AutoConfig.from_pretrained(path, trust_remote_code=False)
             config.quantization_config = None
-            made, told = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)].from_pretrained(
+            module, report = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)].from_pretrained(
                 None,
                 config=config,
                 state_dict=stored_tensors(file),
                 dtype=dtype or config.dtype or torch.float32,
                 output_loading_info=True,
             )
-            with suppress(OSError):  # there is none
-                made.generation_config = GenerationConfig.from_pretrained(path)
+            with suppress(OSError):  # there may be no such file
+                module.generation_config = GenerationConfig.from_pretrained(path)
         else:
-            made, told = AutoModelForCausalLM.from_pretrained(
+            module, report = AutoModelForCausalLM.from_pretrained(
                 path,
                 dtype=dtype or "auto",
                 use_safetensors=True,
                 trust_remote_code=False,
                 output_loading_info=True,
             )
-    refuse_missing(sorted(told["missing_keys"]), name_of(path))
-    return made
+    refuse_missing(sorted(report["missing_keys"]), name_of(path))
+    return module
 
 
 def refuse_pickled(path: str) -> None:
-    """Raises UserError for a folder whose weights are pickled: opening those can run code."""
+    """Raises UserError for a folder that has pickled weights only: opening them can run code."""
     folder = Path(path)
     names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
     pickled = [name for name in names if name.endswith(PICKLED)]

@@ -1,8 +1,8 @@
-"""Holds what a configuration promises against the tensors in the files, before a number of them is read.
+"""Compares the tensors that a configuration promises with the tensors in the files, before any tensor is read.
 
-The model is built on the device meta and handed tensors of the files' shapes by transformers' own loader, so that
-prefixes, tied heads, renamed tensors and experts that lie in many tensors count as they do in a real loading. A tensor
-that is missing is refused, because transformers would fill its place with random numbers.
+The model is built on the device meta, and transformers' own loader gives it meta tensors of the files' shapes, so that
+prefixes, tied heads, renamed tensors and experts split over many tensors count as in a real loading. A checkpoint that
+lacks a tensor is refused, because transformers would fill it with random numbers.
 """
 
 from __future__ import annotations
@@ -23,16 +23,18 @@ from transformers.utils import logging as transformers_logging
 
 from engine.errors import UserError
 
-FLOAT = 4  # bytes of a weight: models are opened in float32 unless somebody asks for less
+FLOAT = 4  # bytes of a weight: models are opened in float32 by default
 ELSEWHERE = "transformers_weights"
-"""The entry of a configuration that has transformers read other files than those that were looked at."""
+"""A configuration entry that makes transformers read weights from other files than the checked ones."""
 MOST_MADE = 1 << 24
-"""Most numbers of tables that no file holds and transformers makes in Python, at some 40 bytes and a microsecond each."""
+"""The most numbers in tables that no file holds. transformers makes them in Python, at some 40 bytes and a microsecond
+each."""
 
 
 class Promise(NamedTuple):
-    """architecture: name of the class. parameters: their number. nbytes: of the parameters in float32 and of all
-    other tensors of the module."""
+    """The model that a configuration describes.
+    architecture: the name of its class. parameters: how many it has. nbytes: bytes of the parameters in float32 and of
+    all other tensors of the module."""
 
     architecture: str
     parameters: int
@@ -40,8 +42,8 @@ class Promise(NamedTuple):
 
 
 def check_promise(folder: Path, name: str, shapes: Mapping[str, tuple[int, ...]]) -> Promise:
-    """shapes: of the tensors in the files. Raises UserError for a configuration that is no causal language model's, a
-    missing tensor and one of another shape."""
+    """The promise of a configuration that the files keep. shapes: name -> shape of the tensors in the files. Raises
+    UserError if the configuration is not a causal language model's, or if a tensor is missing or has another shape."""
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
         with torch.device("meta"):
@@ -57,7 +59,9 @@ def check_promise(folder: Path, name: str, shapes: Mapping[str, tuple[int, ...]]
     except Exception as error:
         raise UserError(f"The weights of {name} do not fit its configuration.") from error
     absent = missing(report.missing_keys, twins)
-    module._adjust_missing_and_unexpected_keys(report)  # transformers makes those that it ignores
+    module._adjust_missing_and_unexpected_keys(
+        report
+    )  # transformers makes the keys that it ignores
     lacking = [key for key in absent if key in report.missing_keys]
     for key, has, needs in sorted(report.mismatched_keys):
         raise UserError(
@@ -74,31 +78,32 @@ def check_promise(folder: Path, name: str, shapes: Mapping[str, tuple[int, ...]]
 
 
 def missing(keys: set[str], twins: Mapping[str, set[str]]) -> list[str]:
-    """The keys left without numbers after loading: no twin of such a key was loaded."""
+    """The keys without numbers after loading: neither the tensor nor a twin of it was loaded."""
     return sorted(key for key in keys if twins.get(key, {key}) <= keys)
 
 
 def refuse_missing(keys: list[str], name: str) -> None:
-    """Raises UserError if there are any."""
+    """Raises UserError if the list is not empty."""
     if keys:
         raise UserError(f"The weights of {name} lack {keys[0]}, which its configuration promises.")
 
 
 def _twins(module: PreTrainedModel) -> dict[str, set[str]]:
-    """Name -> all names of the same tensor: tied by the configuration, or one module in two places."""
+    """Name -> all names of the same tensor, because it is tied by the configuration or because one module stands in two
+    places."""
     groups: dict[int, set[str]] = defaultdict(set)
     for key, tensor in module.state_dict(keep_vars=True).items():
         groups[id(tensor)].add(key)
     twins = {key: group for group in groups.values() for key in group}
     for tensor, twin in module.all_tied_weights_keys.items():
-        both = twins.get(tensor, {tensor}) | twins.get(twin, {twin})
-        twins |= dict.fromkeys(both, both)
+        names = twins.get(tensor, {tensor}) | twins.get(twin, {twin})
+        twins |= dict.fromkeys(names, names)
     return twins
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """transformers shows no bar and no report of a loading meanwhile."""
+    """Hide transformers' progress bars and reports within the context."""
     bar, level = (
         transformers_logging.is_progress_bar_enabled(),
         transformers_logging.get_verbosity(),
@@ -115,19 +120,21 @@ def quiet() -> Iterator[None]:
 
 def _promise(module: PreTrainedModel) -> Promise:
     parameters = sum(tensor.numel() for tensor in module.parameters())
-    others = {id(tensor): tensor.nbytes for tensor in _tables(module)}
-    return Promise(type(module).__name__, parameters, FLOAT * parameters + sum(others.values()))
+    table_bytes = {id(tensor): tensor.nbytes for tensor in _tables(module)}
+    return Promise(
+        type(module).__name__, parameters, FLOAT * parameters + sum(table_bytes.values())
+    )
 
 
 def _tables(module: nn.Module) -> Iterator[Tensor]:
-    """Tensors that are no parameters; not all modules register theirs as buffers."""
+    """Tensors of the module that are no parameters, including tensors that are not registered as buffers."""
     for submodule in module.modules():
-        kept = [*vars(submodule).values(), *submodule._buffers.values()]
-        yield from (value for value in kept if isinstance(value, Tensor))
+        values = [*vars(submodule).values(), *submodule._buffers.values()]
+        yield from (value for value in values if isinstance(value, Tensor))
 
 
 def _loading(module: PreTrainedModel, shapes: Mapping[str, tuple[int, ...]]):
-    """transformers' account of a loading of tensors with these shapes into a module on the device meta."""
+    """transformers' report of loading tensors of these shapes into a module on the device meta."""
     tensors = {name: torch.empty(shape, device="meta") for name, shape in shapes.items()}
     how = LoadStateDictConfig(
         device_map={"": "meta"},

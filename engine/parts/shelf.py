@@ -1,4 +1,4 @@
-"""Holds opened models, each opened once per process, until they are put away."""
+"""A cache of opened models: each is opened once per process and kept until it is dropped."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -14,10 +14,10 @@ class Info(NamedTuple):
 
 
 class Shelf(Generic[M]):
-    """Opens models that it does not hold yet; if it held too many, the least recently used one goes."""
+    """Opens models and keeps them. If it keeps too many, it drops the least recently used one."""
 
     def __init__(self, opens: Callable[..., M], most: int) -> None:
-        """opens(path, *how): opens a model. most: models held at once."""
+        """opens(path, *how): opens a model. most: the most models that are kept at once."""
         self._opens, self._most = opens, most
         self._held: OrderedDict[tuple, M] = OrderedDict()
         self._hits = self._misses = 0
@@ -29,13 +29,13 @@ class Shelf(Generic[M]):
             self._held.move_to_end(key)
             return self._held[key]
         self._misses += 1
-        made = self._held[key] = self._opens(path, *how)
+        model = self._held[key] = self._opens(path, *how)
         while len(self._held) > self._most:
             self._held.popitem(last=False)
-        return made
+        return model
 
     def forget(self, path: str) -> None:
-        """Put the models of this path away; a run that still uses one keeps it until the run ends."""
+        """Drop the models of this path. A run that still uses one keeps it until the run ends."""
         for key in [key for key in self._held if key[0] == path]:
             del self._held[key]
 

@@ -1,4 +1,4 @@
-"""Checks that a visitor's model may be opened: on the host's list, safe, and small enough for the free memory."""
+"""Checks that a visitor's model may be opened: it is on the host's list, safe, and small enough for the free memory."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from engine.progress import Tell, silent
 from engine.serving.engine_address import is_served, read
 
 SPARED = 0.5
-"""The share of free memory that one model may take: loading it needs some more on top."""
+"""The share of free memory that one model may take; loading it needs some more for a while."""
 
 
 @dataclass(frozen=True)
 class Allowed:
-    """The models that a host allows. patterns: Hub names like owner/* or *, folders below which models may lie, and models
-    behind engines, vllm://HOST:PORT/NAME or …/*. most_bytes: the limit for one model, however much memory is free; None: only
-    the free memory limits it."""
+    """The models that a host allows.
+
+    patterns: Hub names like owner/* or *, folders below which models may lie, and models behind engines,
+    vllm://HOST:PORT/NAME or …/*. most_bytes: the limit for one model, however much memory is free; with None, only the
+    free memory limits it.
+    """
 
     patterns: Sequence[str] = ()
     most_bytes: int | None = None
@@ -33,14 +36,14 @@ class Allowed:
         return bool(self.patterns)
 
     def room(self) -> int:
-        """Bytes that a model may take now."""
+        """The bytes that a model may take now."""
         free = int(free_bytes() * SPARED)
         return free if self.most_bytes is None else min(free, self.most_bytes)
 
 
 def free_bytes() -> int:
-    """Bytes of memory available without swapping; a container's limit counts, less the files that it only keeps in memory as
-    long as nothing else needs the room."""
+    """The bytes of memory that are free without swapping, within the container's limit. Files that the container caches
+    only while nothing else needs the memory count as free."""
     try:
         lines = Path("/proc/meminfo").read_text("ascii").splitlines()
         free = next(
@@ -59,8 +62,8 @@ def free_bytes() -> int:
 
 
 def check_room(checkpoint: Checkpoint, itemsize: int) -> None:
-    """Raises UserError, before any of it is loaded, for a model for which this machine has too little free memory: passes
-    that are compiled for a CPU need some more on top of its weights. itemsize: bytes of a weight once it is loaded."""
+    """Raises UserError if this machine has too little free memory for a model; call it before loading. Compiled passes
+    on a CPU need some memory besides the weights. itemsize: bytes of a weight once it is loaded."""
     needed, free = int(checkpoint.nbytes * itemsize / FLOAT / SPARED), free_bytes()
     if needed > free:
         raise UserError(
@@ -69,10 +72,9 @@ def check_room(checkpoint: Checkpoint, itemsize: int) -> None:
 
 
 def admit(wish: str, allowed: Allowed, tell: Tell = silent) -> Checkpoint:
-    """Look at the model that a visitor names by Hub name or folder, and download it if need be.
+    """Inspect the model that a visitor names by Hub name or folder; it is downloaded if need be.
 
-    Raises UserError, one sentence, if it may not be opened. Nothing outside the allowed folders
-    is looked at.
+    Raises UserError, one sentence, if it may not be opened. Nothing outside the allowed folders is read.
     """
     wish, root = allowed_wish(wish, allowed)
     if root is not None:
@@ -81,7 +83,7 @@ def admit(wish: str, allowed: Allowed, tell: Tell = silent) -> Checkpoint:
         folder = download(wish, allowed.room(), tell)
         checkpoint = inspect(
             folder, folder.parent.parent, wish
-        )  # its cache folder: links lead to the blobs
+        )  # the root is the model's cache folder: links lead to its blobs
     room = allowed.room()
     if checkpoint.nbytes > room:
         raise UserError(
@@ -93,8 +95,8 @@ def admit(wish: str, allowed: Allowed, tell: Tell = silent) -> Checkpoint:
 
 
 def allowed_wish(wish: object, allowed: Allowed) -> tuple[str, Path | None]:
-    """The visitor's wish, and the allowed folder that holds it; None in place of the folder for a name on the Hub.
-    Raises UserError, one sentence, for what the host does not allow."""
+    """The cleaned name of the visitor's model, and the allowed folder that holds it, or None for a Hub name. Raises
+    UserError, one sentence, if the host does not allow the model."""
     wish = _named(wish)
     if is_served(wish):
         raise UserError("This page asks no engine at an address that a visitor names.")
@@ -107,8 +109,8 @@ def allowed_wish(wish: object, allowed: Allowed) -> tuple[str, Path | None]:
 
 
 def allowed_engine(wish: object, allowed: Allowed) -> str | None:
-    """The model behind an engine that the visitor names; None for anything that is not behind one. Raises UserError for an
-    address that the host does not list."""
+    """The address of the model if it is behind an engine; None for other models. Raises UserError for an address that
+    the host does not list."""
     if not is_served(wish := _named(wish)):
         return None
     engine = read(wish)
@@ -129,7 +131,7 @@ def _names(allowed: Allowed) -> list[str]:
 
 
 def _root_of(wish: str, allowed: Allowed) -> Path | None:
-    """The allowed folder that this folder lies in, after links are followed; None if there is none."""
+    """The allowed folder that contains this folder once links are followed; None if there is none."""
     if not os.path.isabs(wish) or "\0" in wish:
         return None
     real = Path(os.path.realpath(wish))

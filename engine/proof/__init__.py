@@ -1,1 +1,1 @@
-"""Proofs: the law of a method's text, enumerated branch by branch on a vocabulary of a few tokens."""
+"""Proofs: the law of a method's text, computed by enumerating all random choices on a vocabulary of a few tokens."""

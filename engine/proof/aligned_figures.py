@@ -1,4 +1,5 @@
-"""The figures on what "exact" means under a constraint: the laws of eight short texts, worked out on a table of a target."""
+"""The figures on what "exact" means under a constraint: the laws of eight short texts, computed for a target that is a
+table."""
 
 import itertools
 from dataclasses import dataclass
@@ -20,13 +21,13 @@ LETTERS = (".", "a", "b", "?")
 LENGTH = 3
 VALID = tuple(itertools.product((1, 2), repeat=LENGTH))
 ENDS = (0.02, 0.01, 0.05, 0.02, 0.9, 0.3, 0.6, 0.8)
-"""The chance that the target ends each of these texts with a full stop. Otherwise it writes a question mark, which the
-constraint forbids."""
+"""The probability that the target ends each of these texts with a full stop. Otherwise it writes a question mark, which
+the constraint forbids."""
 PROMPT = (3,)
 TEXTS = (1, 10, 100)
-LONGEST = 40  # texts of the curves
+LONGEST = 40  # the number of texts at the end of the curves
 VISITORS = 10
-"""How many memories each curve is the mean of."""
+"""The number of memories over which each curve is averaged."""
 
 
 class Letters:
@@ -51,7 +52,7 @@ class Letters:
 
 
 class EvenLetters(Drafter):
-    """Drafts a chain of letters, each drawn evenly."""
+    """Drafts a chain of letters; each letter is drawn from a uniform law."""
 
     key, title, family = "even_letters", "Even letters", "chain"
     summary = "Drafts letters that are drawn evenly."
@@ -67,8 +68,9 @@ class EvenLetters(Drafter):
 
 @dataclass(frozen=True)
 class Figures:
-    """valid: the probability that the target's own text is valid. laws: by name, of all valid texts. apart: total variation from
-    the global law after each number of texts, the mean over visitors; by drafter."""
+    """The figures of the method's card.
+    valid: the probability that the target's own text is valid. laws: laws of the valid texts, by the law's name.
+    apart: by drafter, the total variation from the global law after 0, 1 ... texts; the mean over visitors."""
 
     valid: float
     laws: dict[str, Law]
@@ -80,21 +82,21 @@ def measured() -> Figures:
     laws = Laws(target, PROMPT, VALID)
     whole = laws.whole()
     free = {text: laws.free(text) for text in whole}
-    told = {"free": free, "masked": laws.masked(), "global": whole}
+    named_laws = {"free": free, "masked": laws.masked(), "global": whole}
     taught = list(_after_each_text(target, laws, NoDrafter, 0, max(TEXTS)))
-    told |= {f"ASAp {count}": taught[count] for count in TEXTS}
+    named_laws |= {f"ASAp {count}": taught[count] for count in TEXTS}
 
     def write(rule, chance):
         return written(target, NoDrafter({}), rule, PROMPT, _listed(), chance=chance)
 
-    told["AWRS drawn"], weighed = every_text(write, Awrs)
+    named_laws["AWRS drawn"], weighed = every_text(write, Awrs)
     total = sum(weighed.values())
-    told["AWRS weighed"] = {text: weight / total for text, weight in weighed.items()}
+    named_laws["AWRS weighed"] = {text: weight / total for text, weight in weighed.items()}
     curves = {
         name: _curve(target, laws, drafter)
         for name, drafter in (("one token a pass", NoDrafter), ("with drafts", EvenLetters))
     }
-    return Figures(laws.valid(), told, curves)
+    return Figures(laws.valid(), named_laws, curves)
 
 
 def _listed() -> Listed:
@@ -102,7 +104,8 @@ def _listed() -> Listed:
 
 
 def _after_each_text(target: Letters, laws: Laws, drafter: type[Drafter], first: int, count: int):
-    """The law with which the next text is drawn, after 0, 1 ... ``count`` texts. first: seed of the first text."""
+    """Yields the law from which the next text is drawn, after 0, 1 ... ``count`` texts. first: the seed of the first
+    text."""
     memory = Memory()
     yield laws.masked()
     for seed in range(first, first + count):
@@ -115,9 +118,9 @@ def _after_each_text(target: Letters, laws: Laws, drafter: type[Drafter], first:
 def _curve(target: Letters, laws: Laws, drafter: type[Drafter]) -> list[float]:
     whole, runs = laws.whole(), []
     for visitor in range(VISITORS):
-        found = _after_each_text(target, laws, drafter, 1000 * visitor, LONGEST)
-        runs.append([apart(law, whole) for law in found])
-    return [sum(each) / VISITORS for each in zip(*runs, strict=True)]
+        learned = _after_each_text(target, laws, drafter, 1000 * visitor, LONGEST)
+        runs.append([apart(law, whole) for law in learned])
+    return [sum(distances) / VISITORS for distances in zip(*runs, strict=True)]
 
 
 def exhibits(figures: Figures) -> list[Exhibit]:

@@ -1,8 +1,8 @@
 """Every branch of a random program, each with its probability.
 
-The program asks an oracle for all its random choices: the drafter's draws, the verifier's coins
-and the tokens drawn at the end. Running the program once for every possible script of answers
-gives its exact output distribution, computed by the real verifier code.
+The program takes all its random choices from an oracle: the drafter's draws, the verifier's coins and the tokens drawn
+at the end. Running the program once for every possible script of answers gives its exact output distribution, computed
+by the real verifier code.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,14 +13,15 @@ from torch import Tensor
 from engine.core.chance import DraftChance, JudgeChance
 from engine.rules import Judgement, Verifier
 
-KEPT, REFUSED = 0.0, 1 - 2**-53  # coins that keep or refuse a token, unless accept is 0 or 1
+KEPT, REFUSED = 0.0, 1 - 2**-53  # coins that keep and that refuse a token, unless accept is 0 or 1
 
 Path = tuple[int, ...]
 Law = dict[Path, float]
 
 
 class Oracle:
-    """Answers from a script, then with the first possible answer; remembers the other ones."""
+    """Answers random choices from a script, and after its end with the first possible answer. Records the scripts of
+    all alternative answers."""
 
     def __init__(self, script: Path) -> None:
         self.script = script
@@ -31,32 +32,32 @@ class Oracle:
         self.final_law: Tensor | None = None
 
     def choose(self, probabilities: Tensor) -> int:
-        """An index; the weight of this branch is multiplied by its probability."""
+        """An index of non-zero probability; the weight of this branch is multiplied by its probability."""
         possible = probabilities.nonzero().flatten().tolist()
         answer = self._answer(possible)
         self.weight *= float(probabilities[answer] / probabilities.double().sum())
         return answer
 
     def toss(self) -> float:
-        """A coin; ``weigh`` multiplies the weight by its probability afterwards."""
+        """A coin. Its probability enters the weight later, in ``weigh``."""
         self.tossed.append(len(self.answers))
         return (KEPT, REFUSED)[self._answer([0, 1])]
 
     def weigh(self, judgements: list[Judgement]) -> None:
-        """Take the probability of each coin from the judgement that it decided.
+        """Multiply the weight by the probability of each coin, which the judgement that used the coin gives.
 
-        The branches below a coin that cannot fall this way are not explored further.
+        Branches that go on from a coin with probability 0 are not explored.
         """
         coins = [judgement for judgement in judgements if judgement.coin is not None]
         for place, judgement in zip(self.tossed, coins, strict=True):
             kept = judgement.coin == KEPT
             self.weight *= judgement.accept if kept else 1 - judgement.accept
             if self.weight == 0:
-                self.others = [other for other in self.others if len(other) <= place + 1]
+                self.others = [script for script in self.others if len(script) <= place + 1]
                 break
 
     def final_draw(self, law: Tensor) -> int:
-        """The last draw of a step; its law is remembered, so one branch is enough for all tokens."""
+        """The last draw of a step. Its law is recorded, so one branch is enough for all tokens."""
         self.final_law = law
         return int(law.argmax())
 
@@ -66,13 +67,14 @@ class Oracle:
             answer = self.script[place]
         else:
             answer = possible[0]
-            self.others += [(*self.answers, other) for other in possible[1:]]
+            self.others += [(*self.answers, alternative) for alternative in possible[1:]]
         self.answers.append(answer)
         return answer
 
 
 class OracleDraftChance(DraftChance):
-    """A drafter's source of chance that asks an oracle (or anything with such a ``choose``)."""
+    """A drafter's source of randomness that takes its choices from an oracle, or from another object with
+    ``choose``."""
 
     def __init__(self, oracle) -> None:
         self.oracle = oracle
@@ -88,10 +90,10 @@ class OracleDraftChance(DraftChance):
 
 
 class OracleJudgeChance(JudgeChance):
-    """A verifier's source of chance that asks an oracle.
+    """A verifier's source of randomness that takes its choices from an oracle.
 
-    A rule that draws at every place of the walk needs every draw; for other rules one branch is
-    enough for all final tokens, because nothing comes after them.
+    A rule that draws at every place of the walk needs every draw; for other rules one branch is enough for all final
+    tokens, because nothing comes after them.
     """
 
     def __init__(self, oracle, rule: Verifier) -> None:

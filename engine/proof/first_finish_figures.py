@@ -1,4 +1,5 @@
-"""The figure of First Finish Search: the law of the answer in lockstep and with drafts, text by text on a table of a target."""
+"""The figure of First Finish Search: the law of the answer in lockstep and with drafts, computed exactly for a target
+that is a table."""
 
 import itertools
 from collections.abc import Callable, Mapping
@@ -18,31 +19,32 @@ NEXT = {
     4: {3: 0.3, 5: 0.4, END: 0.3},
     5: {4: 0.5, 3: 0.2, END: 0.3},
 }
-"""After each token, the chances of the next. Tokens 1 and 2 take turns, which is easy to guess from what came before; 3, 4 and 5
-come in any order. A text of ``LONGEST`` tokens stops there."""
-NEVER = 10**6  # passes of a text that stops without an end
+"""For each token, the probabilities of the next token. Tokens 1 and 2 alternate, which is easy to guess from earlier
+tokens; 3, 4 and 5 come in any order. A text of ``LONGEST`` tokens stops there."""
+NEVER = 10**6  # the number of passes that stands for a text without an end
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Laws of the answer, by name: of one text, of the first of ``LANES`` in lockstep, and of the first with drafts."""
+    """Laws of the answer, by name: of one text, of the first finished of ``LANES`` texts in lockstep, and of the first
+    with drafts."""
 
     laws: dict[str, Law]
 
 
 def measured() -> Figures:
-    one = texts()
+    single = texts()
     return Figures(
         {
-            "one text": one,
-            "in lockstep": first_of(one, _in_lockstep, LANES),
-            "with drafts": first_of(one, with_drafts, LANES),
+            "one text": single,
+            "in lockstep": first_of(single, _in_lockstep, LANES),
+            "with drafts": first_of(single, with_drafts, LANES),
         }
     )
 
 
 def texts() -> Law:
-    """The law of one text."""
+    """The law of a single text."""
     law: Law = {}
     open_texts = {(): 1.0}
     for _ in range(LONGEST):
@@ -61,7 +63,7 @@ def _in_lockstep(text: Path) -> int:
 
 
 def with_drafts(text: Path, prompt: Path = PROMPT) -> int:
-    """How many passes a text takes whose guesses are those of ``engine.methods.first_finish``."""
+    """The number of passes that a text takes if its drafts are the guesses of ``engine.methods.first_finish``."""
     lane, count = Lane(0, prompt), 0
     while len(lane.path) < len(text):
         rest = text[len(lane.path) :]
@@ -73,18 +75,21 @@ def with_drafts(text: Path, prompt: Path = PROMPT) -> int:
 
 
 def first_of(law: Mapping[Path, float], passes: Callable[[Path], int], lanes: int) -> Law:
-    """The law of the text that ends first among so many; of two that end in one pass it is the earlier lane's."""
-    taken = {text: passes(text) if text[-1] == END else NEVER for text in law}
-    behind: dict[int, float] = {}  # the chance that a text takes more passes than these
-    for count in {*taken.values()}:
-        behind[count] = sum(share for text, share in law.items() if taken[text] > count)
+    """The law of the text that ends first among ``lanes`` independent texts; if two end in the same pass, the earlier
+    lane wins.
+    passes: the number of passes that a text takes."""
+    passes_of = {text: passes(text) if text[-1] == END else NEVER for text in law}
+    behind: dict[int, float] = {}  # passes -> the probability that a text takes more
+    for count in {*passes_of.values()}:
+        behind[count] = sum(share for text, share in law.items() if passes_of[text] > count)
     with_it = {
-        count: sum(share for text, share in law.items() if taken[text] >= count) for count in behind
+        count: sum(share for text, share in law.items() if passes_of[text] >= count)
+        for count in behind
     }
     return {
         text: share
         * sum(
-            behind[taken[text]] ** before * with_it[taken[text]] ** (lanes - 1 - before)
+            behind[passes_of[text]] ** before * with_it[passes_of[text]] ** (lanes - 1 - before)
             for before in range(lanes)
         )
         for text, share in law.items()

@@ -1,5 +1,5 @@
-"""Texts under a constraint that lists them, on a target that is a table, so that every law of whole texts can be worked out:
-the target's own, that of masked decoding, and those that a rule comes to."""
+"""Texts under a constraint that lists the valid ones, on a target that is a table. Every law of whole texts can be
+computed: the target's law, the law of masked decoding, and the laws that rules approach."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -26,11 +26,11 @@ from engine.proof.enumeration import (
 from engine.proof.step_law import Remembering
 
 END = 0
-ROOM = 8  # tokens that a text may have
+ROOM = 8  # the most tokens of a text
 
 
 class Listed(Constraint):
-    """texts: each without the token that ends it."""
+    """The constraint that the text must be one of ``texts``, which are given without the token that ends them."""
 
     key = "listed"
 
@@ -54,7 +54,7 @@ class Listed(Constraint):
 
 
 class Laws:
-    """The laws of these texts behind a prompt, at temperature 1."""
+    """The laws of these texts after a prompt, at temperature 1."""
 
     def __init__(self, target, prompt: Path, texts: Sequence[Path]) -> None:
         self._texts = [(*text, END) for text in texts]
@@ -64,39 +64,40 @@ class Laws:
             self._rows[path] = logits.double().softmax(-1).tolist()
 
     def free(self, path: Path) -> float:
-        """The probability that a text of the target, without the constraint, begins so."""
+        """The probability that a text of the target, without the constraint, begins with ``path``."""
         share = 1.0
         for place, token in enumerate(path):
             share *= self._rows[path[:place]][token]
         return share
 
     def valid(self, prefix: Path = ()) -> float:
-        """The probability that a valid text follows a prefix."""
+        """The probability that the target, without the constraint, completes ``prefix`` to a valid text."""
         texts = [text for text in self._texts if text[: len(prefix)] == prefix]
         return sum(map(self.free, texts)) / self.free(prefix)
 
     def masked(self, worth: Callable[[Path], float] = lambda prefix: 1.0) -> Law:
-        """The law of masked decoding. worth: of a prefix, by which p of its last token is weighed."""
+        """The law of masked decoding. worth: a function of a prefix; p of the prefix's last token is multiplied by its
+        value."""
         law: Law = {}
         for text in self._texts:
             law[text] = 1.0
             for place in range(len(text)):
                 path = text[:place]
                 follow = {
-                    other[place]: self._rows[path][other[place]] * worth(other[: place + 1])
-                    for other in self._texts
-                    if other[:place] == path
+                    listed[place]: self._rows[path][listed[place]] * worth(listed[: place + 1])
+                    for listed in self._texts
+                    if listed[:place] == path
                 }
                 law[text] *= follow[text[place]] / sum(follow.values())
         return law
 
     def whole(self) -> Law:
-        """The target's own law of texts, given that the text is valid: the global law."""
+        """The global law: the target's law of texts, conditioned on the text being valid."""
         return {text: self.free(text) / self.valid() for text in self._texts}
 
 
 def apart(one: Mapping[Path, float], other: Mapping[Path, float]) -> float:
-    """Total variation: the largest difference of the probability of any set of texts."""
+    """Total variation: the largest difference between the two probabilities of any set of texts."""
     return sum(abs(one.get(text, 0.0) - other.get(text, 0.0)) for text in {*one, *other}) / 2
 
 
@@ -110,7 +111,7 @@ def written(
     memory: Memory | None = None,
     chance: Chance | None = None,
 ) -> Path:
-    """Write one text under a constraint, at temperature 1."""
+    """Write one text under a constraint, at temperature 1. Returns its tokens."""
     request = TextRequest(
         drafter,
         rule,
@@ -125,8 +126,9 @@ def written(
 
 
 def every_text(write: Callable[[Verifier, Chance], Path], rule: Callable[[], Verifier]) -> tuple:
-    """The law of a text, by enumerating all that chance can do, and for a rule that weighs its texts the mean of the weight of each text
-    times its probability. write: writes a text with a rule and chances."""
+    """The law of a text, by enumerating all random choices; and for each text, its weight times its probability, summed
+    over all branches, for a rule that weights its texts. write: writes a text with a rule and a source of
+    randomness."""
     law: Law = {}
     weighed: Law = {}
 
@@ -144,14 +146,14 @@ def every_text(write: Callable[[Verifier, Chance], Path], rule: Callable[[], Ver
 
 
 class EveryDraw(OracleJudgeChance):
-    """Asks the oracle for final tokens as well, because further steps follow them."""
+    """Takes final tokens from ``choose`` as well, because further steps follow them."""
 
     def draw(self, p: Tensor, position: int) -> int:
         return self.oracle.choose(p)
 
 
 class RememberingAll(Remembering):
-    """Remembers the judgements of all verdicts so far, besides the last verdict."""
+    """A rule that remembers the judgements of all its verdicts, besides the last verdict."""
 
     def __init__(self, rule: Verifier) -> None:
         super().__init__(rule)

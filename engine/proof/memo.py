@@ -1,7 +1,7 @@
 """A language model that computes each text only once.
 
-It answers as the real model does (whose tree attention has tests of its own), so many runs of
-the decode loop, the drafters and the verifiers cost little.
+It gives the same answers as the model (whose tree attention has tests of its own), so many runs of the decode loop, the
+drafters and the verifiers cost little.
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ class MemoModel:
 
 
 class MemoSession:
-    """Has the interface of ``engine.model.session.Session``."""
+    """A session with the interface of ``engine.model.session.Session``, which reads from the memo."""
 
     blocks = ()
     postponed = 0
@@ -59,7 +59,7 @@ class MemoSession:
         self.model, self.features = model, features
         self._text: tuple[int, ...] = ()
         self._scratch: list[tuple[int, ...]] = []
-        self._real: Session | None = None  # reads vectors, of which nothing is remembered
+        self._real: Session | None = None  # reads vectors, whose results are not remembered
 
     @property
     def length(self) -> int:
@@ -95,7 +95,7 @@ class MemoSession:
         return torch.stack([row[0] for row in rows]), features
 
     def through(self, inputs: Tensor, layers: Layers, parents: Sequence[int], head: bool) -> Tensor:
-        """Vectors in place of tokens, directly behind the text."""
+        """Read vectors instead of token embeddings, directly after the text."""
         if self._real is None:
             self._real = self.model._model.session(len(self._text))
             self._real.prefill(self._text)

@@ -1,10 +1,10 @@
-"""Whether a method leaves the target's law unchanged: shown on small models branch by branch, or refuted by the smallest
+"""Proves, on small models, that a method leaves the target's law unchanged, or refutes it by the smallest
 counterexample found.
 
-Three things are shown with every rule that claims to be exact for the drafter's proposals. At temperature 0 the text is
-that of plain decoding. Under a rule that keeps the text of plain sampling, so is the sampled text with the same seed. Under
-the other rules, the law of the tokens of a step is computed by enumerating all that chance can do, and compared with the
-target's.
+Three claims are tested with every rule that claims to be exact for the drafter's proposals. At temperature 0, the text
+equals the text of plain decoding. Under a rule that keeps the text of plain sampling, the sampled text equals it for
+the same seed. Under other rules, the law of the tokens of a step is computed by enumerating all random choices, and
+compared with the target's law.
 """
 
 import itertools
@@ -43,20 +43,21 @@ from engine.proof.tiny_parts import tiny_parts, tiny_target
 from engine.rules import Verifier, verifier
 
 EXACT = 1e-5
-"""The largest difference of a probability that counts as none: laws are float32."""
+"""The largest difference between two probabilities that counts as zero, because laws are float32."""
 TOKENS = 20
-"""Of the texts that are compared."""
+"""The length of the texts that are compared."""
 SECONDS = 100.0
-"""After so much computing no further case is begun; on a busy machine, too, as many are shown."""
+"""Computing time after which no further case is begun. It is processor time, so a busy machine proves as many cases."""
 MOST_BRANCHES = 40_000
 """A case with more branches is left out."""
 
 ENOUGH = 12
-"""Cases without which no law counts as shown; the longer prompts are among them."""
+"""The fewest cases with which a law counts as proven; the longer prompts are among them."""
 
 RUNS = 12_000
 DEVIATIONS = 6.0
-"""Standard deviations of a probability, measured in so many runs, that chance may explain; false once in 10^8."""
+"""The largest deviation, in standard deviations of a probability measured in RUNS runs, that counts as chance. A false
+alarm has probability 10^-8."""
 
 PROMPTS: tuple[Path, ...] = ((1,), (1, 2), (1, 2, 0, 1, 2), (0, 1, 0, 1, 0, 1))
 SAMPLINGS = (
@@ -67,13 +68,18 @@ SAMPLINGS = (
 )
 SEEDS = (1, 2)
 SIZES = ((3, None), (4, None), (4, 0))
-"""Tokens of the vocabulary, and the one that ends a text."""
+"""Pairs of the vocabulary's size and the token that ends a text, or None."""
 
 
 @dataclass
 class RuleProof:
-    """The proof for one rule. cases, branches: their numbers. error: the largest difference of a probability.
-    left_out: cases with too many branches, or for which no time was left."""
+    """The proof for one rule.
+
+    how: the kind of claim, in words. cases, branches: how many were computed. error: the largest difference of a
+    probability.
+    left_out: the number of cases with too many branches, or for which there was no time. enumerated: whether all
+    branches of each case were computed.
+    """
 
     rule: str
     how: str
@@ -87,7 +93,7 @@ class RuleProof:
 
 @dataclass
 class Proof:
-    """rules: the proofs, by rule. exact_kinds: the kinds of draw that the drafter declares."""
+    """The proofs for one drafter. kinds: the kinds of draw that the drafter declares. rules: one proof per rule."""
 
     key: str
     kinds: tuple[str, ...]
@@ -95,7 +101,7 @@ class Proof:
 
     @property
     def exact(self) -> bool:
-        """Whether every rule that claims exactness holds, and at least one was shown."""
+        """Whether at least one rule was tested, and no counterexample was found."""
         return bool(self.rules) and not any(rule.counterexample for rule in self.rules)
 
 
@@ -110,11 +116,11 @@ def prove(
     seconds: float = SECONDS,
     most: int = 10**9,
 ) -> Proof:
-    """Show or refute that the drafter is exact with each of these rules that says so. seconds: of computing, after which no further
-    case is begun. most: cases of a rule.
+    """Prove or refute that the drafter is exact with each of these rules that claims it. seconds: computing time after
+    which no further case is begun. most: the most cases per rule.
 
-    Raises UserError, one sentence, where the drafter cannot be proven: it fails, it loops, it takes its chances from
-    another source than ``self.chance``, or it needs more than a tiny model has.
+    Raises UserError, one sentence, if the drafter cannot be proven: it fails, it does not use the speculative loop, it
+    draws from another source than ``self.chance``, or it needs more than a tiny model has.
     """
     if cls.loop != "speculative":
         raise UserError(
@@ -136,7 +142,7 @@ def _proof(
         for rule in rules
         if any(rule.lossless_with(k) and rule.judges(cls.shape, k) for k in (greedy, drawn))
     ]
-    # texts first; the rules that are enumerated share the time that is left
+    # rules that are proven by texts come first; rules that are enumerated share the remaining time
     texts = [claim for claim in claims if claim.only_greedy or claim.same_text]
     enumerated = [claim for claim in claims if claim not in texts]
     for rule in [*texts, *enumerated]:
@@ -148,9 +154,9 @@ def _proof(
         elif rule.same_text:
             shown = bench.sampled_texts(rule)
         else:
-            left = len(enumerated) - enumerated.index(rule)
+            remaining = len(enumerated) - enumerated.index(rule)
             now = time.process_time()
-            shown = bench.laws(rule, now + (until - now) / left, most)
+            shown = bench.laws(rule, now + (until - now) / remaining, most)
         if shown.enumerated and not shown.counterexample and shown.cases < ENOUGH:
             raise UserError(
                 f"The method {cls.key} cannot be proven with the rule {rule.key} in this time: only {shown.cases} cases were "
@@ -161,7 +167,7 @@ def _proof(
 
 
 class _Bench:
-    """The drafter on tiny models."""
+    """Runs the drafter on tiny models."""
 
     def __init__(self, cls: type[Drafter]) -> None:
         self.cls = cls
@@ -176,21 +182,23 @@ class _Bench:
             ) from None
 
     def models(self, vocabulary: int, end: int | None = None) -> Models:
-        """A tiny target and the drafter's parts. Texts are computed once where the drafter uses nothing else of the models."""
+        """A tiny target and the drafter's parts. If the drafter needs no part other than a draft model, the models
+        remember their results."""
         if (vocabulary, end) not in self._models:
             target = tiny_target(vocabulary, end_token=end)
-            made = tiny_parts(
+            parts = tiny_parts(
                 target, [self.cls], lambda module: language_model(module, None, "tiny", lean=False)
             )
             apart = self.cls.uses_target or not {
                 *self.cls.needs.values(),
                 *self.cls.may_use().values(),
             } <= {"draft"}
-            self._models[vocabulary, end] = made if apart else remembering(made)
+            self._models[vocabulary, end] = parts if apart else remembering(parts)
         return self._models[vocabulary, end]
 
     def truth(self, models: Models) -> Models:
-        """The models with a target that remembers its laws. They give the law expected; the law got comes from the plain models."""
+        """The models with a target that remembers its results, for the expected law. The law under test comes from
+        ``models``."""
         if isinstance(models.target, MemoModel):
             return models
         return self._truths.setdefault(id(models), replace(models, target=MemoModel(models.target)))
@@ -199,7 +207,7 @@ class _Bench:
         return self.cls.build(self.settings, models)
 
     def check_repeats(self) -> None:
-        """Check that the same chances give the same draft. Raises UserError if they do not."""
+        """Raises UserError unless the same random choices give the same drafts."""
         models = self.models(4)
         for sampling in (Sampling(1.0, seed=5), Sampling()):
             drafts = []
@@ -222,7 +230,7 @@ class _Bench:
                 )
 
     def greedy_texts(self, rule: type[Verifier]) -> RuleProof:
-        """At temperature 0, beside plain decoding."""
+        """Compare the texts at temperature 0 with those of plain decoding."""
         proof = RuleProof(rule.key, "the text of plain decoding at temperature 0")
         return self._texts(proof, rule, [Sampling()])
 
@@ -263,12 +271,12 @@ class _Bench:
     def _steps(
         self, models, rule_key, sampling, prompt, count, rule: type[Verifier] | None = None
     ) -> list:
-        made = rule() if rule is not None else verifier(rule_key)
-        request = TextRequest(self.make(models), made, sampling, prompt, count)
+        judge = rule() if rule is not None else verifier(rule_key)
+        request = TextRequest(self.make(models), judge, sampling, prompt, count)
         return list(run_loop(models.target, request))
 
     def laws(self, rule: type[Verifier], until: float, most: int) -> RuleProof:
-        """The law of a step, from the smallest case to the largest."""
+        """Compare the laws of steps with the target's, from the smallest case to the largest."""
         proof = RuleProof(rule.key, "the law of a step, all branches enumerated", enumerated=True)
         for vocabulary, end, prompt, sampling, before in cases():
             if proof.cases >= most or time.process_time() > until:
@@ -293,7 +301,7 @@ class _Bench:
         return proof
 
     def _law(self, rule, vocabulary, end, prompt, sampling, before, until) -> StepLaw | None:
-        """None where the text may end before the step."""
+        """The law of the step after ``before`` steps; None if the text may end before that step."""
         models, count = self.models(vocabulary, end), 0
 
         def check() -> None:
@@ -318,15 +326,16 @@ class _Bench:
         except CoinsDiffer:
             return self._sampled(rule, models, sampling, prompt, before)
         except (ValueError, IndexError, RuntimeError, TypeError, AttributeError, KeyError) as error:
-            told = one_line(f"{type(error).__name__}: {error}")
+            reason = one_line(f"{type(error).__name__}: {error}")
             raise UserError(
-                f"The method {self.cls.key} cannot be proven with the rule {rule.key}: {told}. A rule tosses one coin, "
+                f"The method {self.cls.key} cannot be proven with the rule {rule.key}: {reason}. A rule tosses one coin, "
                 "case.chance.toss(), for each judgement that has one, and draws with case.chance.draw."
             ) from error
 
     def _sampled(self, rule, models, sampling, prompt, before) -> StepLaw | None:
-        """The law of a step as far as many runs show it, for a rule whose coins cannot be enumerated because it uses one for
-        several nodes. Differences that chance explains are taken out."""
+        """The law of a step, estimated from many runs, for a rule that uses one coin for several nodes and so cannot be
+        enumerated. Probabilities that differ from the target's by no more than chance explains are set to the
+        target's."""
         if before or self._sampled_cases >= 2:
             raise _TooMany
         self._sampled_cases += 1
@@ -352,7 +361,7 @@ class _Bench:
 
 
 def cases() -> Iterator[tuple[int, int | None, Path, Sampling, int]]:
-    """(vocabulary, end token, prompt, sampling, steps before): the small ones first."""
+    """Yields (vocabulary, end token, prompt, sampling, number of earlier steps), small cases first."""
     for (vocabulary, end), before in itertools.product(SIZES, (0, 1, 2)):
         if end is not None and before:
             continue
@@ -361,7 +370,7 @@ def cases() -> Iterator[tuple[int, int | None, Path, Sampling, int]]:
 
 
 def small(cls: type[Drafter]) -> dict[str, int]:
-    """Small values for the whole numbers among a drafter's options: lengths and sizes multiply the branches."""
+    """Small values for a drafter's integer options, because lengths and sizes multiply the branches."""
     values = {}
     for option in cls.options:
         if option.type == "int" and isinstance(option.default, int):
@@ -373,7 +382,7 @@ def small(cls: type[Drafter]) -> dict[str, int]:
 
 
 def plain(models: Models, sampling: Sampling, prompt: Path, count: int) -> list[int]:
-    """The tokens that the target writes alone: the target's own draw at each position."""
+    """The tokens that the target writes without drafts: its own draw at each position."""
     chance, text = Chance.of(sampling.seed), list(prompt)
     while len(text) < len(prompt) + count:
         logits = models.target.session(len(text)).extend(tuple(text))

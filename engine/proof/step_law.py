@@ -1,8 +1,8 @@
-"""The exact law of the tokens that one step of the real decode loop writes, by enumerating every branch.
+"""The exact law of the tokens that one step of the real decode loop writes, computed by enumerating every branch.
 
-Drafter, loop and verifier run unchanged; their source of chance (``engine.core.chance``) asks an oracle. Steps
-before the one under test use dice instead, so that it starts from a state that a run really leaves behind.
-If every step has the target's law, whatever came before it, so has the run.
+Drafter, loop and verifier run unchanged; their source of randomness (``engine.core.chance``) asks an oracle. Steps
+before the step under test use dice instead, so that the step starts from a state that occurs in real runs. If every
+step has the target's law, whatever came before it, then so has the run.
 """
 
 import itertools
@@ -36,15 +36,15 @@ ROOM = 30
 
 
 class TextEnded(Exception):
-    """The text has ended before the step; with other dice it may not."""
+    """The text has ended before the step under test; with other dice it may not."""
 
 
 class CoinsDiffer(Exception):
-    """The rule did not toss one coin for each judgement that has one, so its branches cannot be weighed."""
+    """The rule did not toss exactly one coin per judgement with a coin, so the weights of its branches are unknown."""
 
 
 class Dice:
-    """Answers like an oracle, but at random."""
+    """Makes the choices of an oracle at random."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -58,7 +58,7 @@ class Dice:
 
 
 class Watch:
-    """The source of a run's chances: dice at first, an oracle for the step under test."""
+    """The source of a run's randomness: dice for the first steps, an oracle for the step under test."""
 
     def __init__(self, dice: Dice) -> None:
         self.source: Oracle | Dice = dice
@@ -72,7 +72,8 @@ class Watch:
         return self.source.toss()
 
     def final_draw(self, law: Tensor) -> int:
-        """One branch is enough for all final tokens, because nothing comes after them."""
+        """Draw the final token. In the step under test its law is recorded; one branch is then enough, because nothing
+        follows."""
         if isinstance(self.source, Dice):
             return self.source.choose(law)
         self.final_law = law
@@ -81,8 +82,9 @@ class Watch:
 
 @dataclass(frozen=True)
 class StepLaw:
-    """The law of the first tokens of a step, and the target's. context: the text before the step. branches: how many the step
-    has. trees: (weight, tree, output) of the branches, the heaviest first; a few."""
+    """The law of the first tokens of a step (``law``), and the target's (``truth``). context: the text before the step.
+    branches: the number of branches of the step. trees: (weight, tree, output) of its heaviest branches, heaviest
+    first."""
 
     law: Law
     truth: Law
@@ -92,12 +94,12 @@ class StepLaw:
 
     @property
     def error(self) -> float:
-        """The largest difference of a probability."""
+        """The largest difference between a probability in ``law`` and in ``truth``."""
         paths = {*self.law, *self.truth}
         return max(abs(self.law.get(path, 0.0) - self.truth.get(path, 0.0)) for path in paths)
 
     def shortened(self, length: int) -> "StepLaw":
-        """The law of the first ``length`` tokens."""
+        """The law and the truth of the first ``length`` tokens."""
         law, truth = _shortened(self.law, length), _shortened(self.truth, length)
         return replace(self, law=law, truth=truth)
 
@@ -122,8 +124,9 @@ def step_law(
     check: Callable[[], None] = lambda: None,
     truth: Models | None = None,
 ) -> StepLaw:
-    """The law of the first ``length`` tokens of a step. check: called before every branch; may raise. truth: the same models, which may
-    remember texts, for the law that is expected."""
+    """The law of the first ``length`` tokens of the step after ``steps_before`` steps. check: called before every
+    branch; may raise. truth: the models for the expected law: the same models, perhaps with a memory of texts. Raises
+    TextEnded and CoinsDiffer."""
     reader = Reader(truth or models, sampling, constraint, prompt, length)
     contexts, trees = set(), []
 
@@ -182,7 +185,7 @@ class Remembering:
 class Reader:
     """The target's own law of the text after a context, read directly from the target.
 
-    constraint: makes the constraint on what follows the prompt, or None.
+    constraint: returns the constraint on the text after the prompt, or None.
     """
 
     def __init__(
@@ -198,7 +201,8 @@ class Reader:
         self._known: dict[Path, list[float]] = {}
 
     def law(self, context: Path, start: Path) -> Law:
-        """The law of continuations of ``context`` that begin with ``start``, ``length`` tokens or ended."""
+        """The law of continuations of ``context`` that begin with ``start`` and have ``length`` tokens or end
+        earlier."""
         if len(start) == self._length or (start and start[-1] in self._target.end_tokens):
             return {start: 1.0}
         law: Law = {}
@@ -221,8 +225,9 @@ class Reader:
 class Counterexample:
     """A case in which the law, or the text, is not the target's.
 
-    context: the text before the step. tokens, parents: a draft that the drafter can propose there. after: tokens that the step
-    has already written. expected, got: the probability of each next token, or, if texts were compared, the two texts.
+    context: the text before the step. tokens, parents: a draft that the drafter can propose there. after: tokens that
+    the step has already written. expected, got: the probability of each next token or, if texts were compared, the two
+    texts.
     """
 
     rule: str
@@ -238,7 +243,7 @@ class Counterexample:
 
 
 def draft_at(steps: list, place: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Tokens and parents of the draft of the step that wrote the token at this place."""
+    """Tokens and parents of the draft in the step that wrote token number ``place`` of the output."""
     written = 0
     for step in steps:
         written += len(step.output)
@@ -248,12 +253,12 @@ def draft_at(steps: list, place: int) -> tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def furthest(rule: str, sampling: Sampling, vocabulary: int, law: StepLaw) -> Counterexample:
-    """The place of the step whose next token is furthest from the target's law."""
+    """A counterexample at the place of the step where the law of the next token is furthest from the target's."""
     paths = sorted(
         {*law.law, *law.truth}, key=lambda path: -abs(law.law.get(path, 0) - law.truth.get(path, 0))
     )
     after = paths[0][:-1]
-    expected, got = (_next(each, after, vocabulary) for each in (law.truth, law.law))
+    expected, got = (_next(whole, after, vocabulary) for whole in (law.truth, law.law))
     tree = next(
         (tree for _, tree, output in law.trees if len(tree) and output[: len(after)] == after),
         DraftTree(),
@@ -264,7 +269,7 @@ def furthest(rule: str, sampling: Sampling, vocabulary: int, law: StepLaw) -> Co
 
 
 def _next(law: dict[Path, float], after: Path, vocabulary: int) -> tuple[float, ...]:
-    """The law of the token behind ``after``, given that the step begins so."""
+    """The law of the token after ``after``, given that the step begins with ``after``."""
     weights = [
         sum(weight for path, weight in law.items() if path[: len(after) + 1] == (*after, token))
         for token in range(vocabulary)

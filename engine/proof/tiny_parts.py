@@ -1,4 +1,5 @@
-"""A target with a vocabulary of a few tokens, for proofs that enumerate every branch, and a small random part of every kind."""
+"""For proofs that enumerate every branch: a target with a vocabulary of a few tokens, and a small random part of every
+kind."""
 
 from collections.abc import Iterable
 
@@ -14,7 +15,8 @@ from engine.parts.opening import language_model
 
 
 def tiny_target(vocabulary: int, seed: int = 2, end_token: int | None = None) -> LanguageModel:
-    """A target alone, of two layers. The weights are large, so that its laws differ from context to context."""
+    """A tiny target of two layers, without parts. The weights are large, so that its laws differ from context to
+    context."""
     module = tiny_module(vocabulary, seed, end_token, 2)
     with torch.no_grad():
         module.lm_head.weight *= 0.5
@@ -42,11 +44,11 @@ def tiny_module(vocabulary: int, seed: int, end_token: int | None, layers: int) 
 
 
 SEED = 2
-"""The seed of each part's weights; with it, every drafter guesses right now and then."""
+"""The seed of each part's weights. With it, every drafter sometimes guesses right."""
 
 
 def tiny_parts(target: LanguageModel, drafters: Iterable[type[Drafter]], opener: Opener) -> Models:
-    """The target, and a random part for each role that one of the drafters needs."""
+    """The target, and a random part for each role that at least one of the drafters needs or may use."""
     needs = {
         role: kind for cls in drafters for role, kind in {**cls.may_use(), **cls.needs}.items()
     }
@@ -58,9 +60,9 @@ def tiny_parts(target: LanguageModel, drafters: Iterable[type[Drafter]], opener:
 
 
 def tiny_part(kind: str, target: LanguageModel, opener: Opener) -> object:
-    made = kind_of(kind).tiny
-    if made is None:
+    make = kind_of(kind).tiny
+    if make is None:
         raise UserError(
             f"A proof needs a tiny part of the kind {kind}, and its PartKind has no tiny=."
         )
-    return made(target, opener)
+    return make(target, opener)

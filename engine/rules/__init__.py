@@ -1,4 +1,4 @@
-"""Acceptance rules, one per file; the rule of a single method is in the folder of that method."""
+"""Acceptance rules, one per file. A rule that serves a single method is in that method's folder."""
 
 import importlib
 from collections.abc import Mapping
@@ -17,17 +17,17 @@ __all__ = ["Case", "Judgement", "Verdict", "Verifier", "rule_class", "verifier",
 
 
 def verifiers() -> dict[str, type[Verifier]]:
-    """Every rule by its key: the exact ones, then the lossy ones, then those from outside."""
+    """Every rule by its key: the exact rules, then the lossy rules, then the rules of methods from outside."""
     return _found()[0]
 
 
 def unusable_rules() -> dict[str, str]:
-    """Name of the folder of a method from outside whose rule cannot be used -> the reason, a sentence."""
+    """For each method from outside whose rule cannot be used: the name of its folder -> the reason, a sentence."""
     return _found()[1]
 
 
 def own_rules() -> dict[str, type[Verifier]]:
-    """The rules in this repository, without those from outside."""
+    """The rules in this repository by their keys; rules of methods from outside are not among them."""
     files = [path.stem for path in Path(__file__).parent.glob("*.py") if path.stem != "__init__"]
     here = [importlib.import_module(f"{__package__}.{name}") for name in files]
     rules = [cls for module in here for cls in classes(module, Verifier)]
@@ -38,19 +38,21 @@ def own_rules() -> dict[str, type[Verifier]]:
 
 @cache
 def _found() -> tuple[dict[str, type[Verifier]], dict[str, str]]:
-    known, wrong = own_rules(), {}
+    rules, wrong = own_rules(), {}
     for name, folder in outside_folders().items():
         if (folder / "rule.py").is_file():
             try:
-                known |= {cls.key: cls for cls in outside_rules(folder, known)}
+                rules |= {cls.key: cls for cls in outside_rules(folder, rules)}
             except UserError as error:
                 wrong[name] = str(error)
-    return known, wrong
+    return rules, wrong
 
 
 def outside_rules(folder: Path, known: Mapping[str, type[Verifier]]) -> list[type[Verifier]]:
-    """The rules in rule.py of a method from outside, each with a time limit. known: the rules whose keys are taken. Raises
-    UserError, one sentence, where one cannot be used."""
+    """The rules in rule.py of a method from outside, each with a time limit. known: the rules whose keys are taken.
+
+    Raises UserError, one sentence, if a rule in the file cannot be used.
+    """
     rules = classes(outside_module(folder, "rule"), Verifier)
     for cls in rules:
         declared = isinstance(cls.key, str) and cls.key.isidentifier()
@@ -67,7 +69,7 @@ def outside_rules(folder: Path, known: Mapping[str, type[Verifier]]) -> list[typ
 
 
 def _check_declared(cls: type[Verifier]) -> None:
-    """What the page and the lists will read of the class. Raises UserError."""
+    """Check the class attributes that the page and the lists read. Raises UserError."""
     if not isinstance(cls.options, tuple) or not all(
         isinstance(option, Option) for option in cls.options
     ):
@@ -95,11 +97,11 @@ def _limited(cls: type[Verifier]) -> type[Verifier]:
 
 
 def rule_class(key: str) -> type[Verifier]:
-    """Raises UserError, which names the known keys, for an unknown one."""
-    known = verifiers()
-    if key not in known:
-        raise unknown("verifier", key, known, LISTED)
-    return known[key]
+    """The rule class with this key. Raises UserError, which names the existing keys, for an unknown key."""
+    rules = verifiers()
+    if key not in rules:
+        raise unknown("verifier", key, rules, LISTED)
+    return rules[key]
 
 
 def verifier(key: str, options: Mapping[str, Value] | None = None) -> Verifier:

@@ -9,15 +9,15 @@ from engine.rules.leaf_to_root import SENTENCES, LeafToRoot
 
 
 class Block(LeafToRoot):
-    """A coin is tossed for every depth, the deepest first. The deepest whose coin falls below its chance h ends the kept
-    chain, so a token whose own coin failed may be saved by a later one. With w as in ``LeafToRoot`` and the sum
-    S = sum of (w p - q)+ behind the token, h is w for the last token and S / (S + 1 - w) for the others.
+    """A coin is tossed for every depth, the deepest first. The deepest token whose coin falls below its chance h ends
+    the kept chain, so a token whose own coin failed may be saved by a later token. With w as in ``LeafToRoot`` and the
+    sum S = sum of (w p - q)+ after the token, h is w for the last token and S / (S + 1 - w) for the others.
 
-    No exact rule that is given the chain keeps more of it on average. For tokens that were not drawn, where q is 1, it keeps
-    just as many as rejection sampling.
+    No exact rule that sees only the chain keeps more of it on average. For tokens that were not drawn, where q is 1,
+    the rule keeps as many as rejection sampling does.
 
-    Kept tokens above the kept leaf are sure (``accept`` is 1), but show their own coin: the judgements' rule is ``saved``
-    where it failed, ``within`` where it did not.
+    Kept tokens above the kept leaf are kept for sure (``accept`` is 1), but show their own coin. Their judgement's rule
+    is ``saved`` where that coin failed and ``within`` where it did not.
     """
 
     key = "block"

@@ -1,5 +1,5 @@
-"""The chance that rejection sampling keeps one of the drafts under a node, before any is drawn; and how much of a chain is
-kept by different rules.
+"""The probability that rejection sampling keeps one of the drafts under a node, before they are drawn, and the number
+of tokens of a chain that different rules keep.
 
 Used by the meters only; no rule decides by it.
 """
@@ -13,15 +13,15 @@ from engine.core.schemes import EXCLUSIVE, Scheme
 from engine.rules.transport import Numbers, behind, shares
 
 STATES, LIKELY = 256, 64
-"""About how many sequences of refusals are told apart before the last of several draws without replacement,
-and the most tokens by which they are told apart."""
+"""About how many sequences of refusals are distinguished before the last of several draws without replacement, and the
+most tokens by which they are distinguished."""
 
 
 def rejection_keeps(p: Tensor, scheme: Scheme) -> float | None:
-    """The chance that recursive rejection sampling keeps a draft. p: [V], of the target.
+    """The probability that recursive rejection sampling keeps a draft. p: [V], of the target.
 
-    For draws without replacement the result is right to about three digits with large vocabularies, where
-    refused tokens of small q are counted together; it is None beside fixed tokens.
+    For draws without replacement the result is right to about three digits with large vocabularies, because refused
+    tokens of small q are counted together. None for several draws without replacement beside fixed tokens.
     """
     p, q = shares(p), shares(scheme.q)
     if scheme.kind == EXCLUSIVE and scheme.draws > 1:
@@ -36,7 +36,7 @@ def rejection_keeps(p: Tensor, scheme: Scheme) -> float | None:
 
 
 def _fixed(refused: float, p: Numbers, tokens: tuple[int, ...]) -> tuple[float, Numbers]:
-    """Judge one-hot guesses in turn: the chance that all so far were refused, and p after that."""
+    """Judge one-hot guesses in turn. Returns the probability that all drafts so far were refused, and p after that."""
     for token in tokens:
         refused *= 1 - float(p[token])
         left = p.copy()
@@ -51,11 +51,11 @@ def _normalised(weights: Numbers, otherwise: Numbers) -> Numbers:
 
 
 def exclusive_keeps(p: Numbers, q: Numbers, draws: int) -> float:
-    """The chance that one of ``draws`` draws without replacement from q [V] is kept.
+    """The probability that one of ``draws`` draws without replacement from q [V] is kept.
 
-    After refusals p is (p - c q)+ divided by its sum, and q has lost a mass d, so c and d describe a state;
-    with each refusal c grows by that sum over 1 - d. A state also knows which likely tokens were refused,
-    because these cannot come again.
+    After refusals, p is (p - c q)+ divided by its sum, and q has lost a mass d, so c and d describe a state; with each
+    refusal, c grows by that sum divided by 1 - d. A state also records which likely tokens were refused, because these
+    cannot come again.
     """
     lines = Lines(p, q)
     size = max(1, round(STATES ** (1 / max(1, draws - 1))) - 1)
@@ -90,9 +90,10 @@ def _refusals(
     top: Numbers,
     accept: Numbers,
 ) -> State:
-    """The states after one more refusal: one for each likely token, and one for all others together.
+    """The states after one more refusal: one for each likely token, and one for all other tokens together.
 
-    p, q: of the likely tokens. more: the q that each of these refusals takes away."""
+    p, q: of the likely tokens. more: the mass of q that each of these refusals removes.
+    """
     c, d, weight, gone = state
     share = q / (1 - d).clip(min=1e-12)[:, None]
     target = (p - c[:, None] * q).clip(min=0)
@@ -121,7 +122,7 @@ def _usual(p: Numbers, q: Numbers, likely: np.ndarray) -> float:
 
 
 class Lines:
-    """Sums of p - c q over tokens sorted by p / q, for many c at once."""
+    """Sums of p - c q over the tokens with p / q above c, for many c at once; the tokens are sorted by p / q once."""
 
     def __init__(self, p: Numbers, q: Numbers) -> None:
         ratio = np.divide(p, q, out=np.full_like(p, np.inf), where=q > 0)
@@ -147,11 +148,12 @@ class Lines:
 
 
 def chain_keeps(ratios: Sequence[float]) -> tuple[float, float, float]:
-    """How many tokens of a drawn chain are kept by rejection sampling, by block verification, and at most by any exact rule
-    if each depth could be served by itself. ratios: p / q of the tokens.
+    """Three expected numbers of kept tokens of a drawn chain: by rejection sampling, by block verification, and an
+    upper bound on any exact rule, as if each depth could be optimised alone. ratios: p / q of the tokens.
 
-    Each token counts with its chance to be kept, given the tokens up to it. On average over all draws of the chain these are
-    the expected numbers. A chain keeps i tokens at most as often as a coupling of p's and q's first i tokens makes them equal.
+    Each token counts with its probability of being kept, given the tokens up to it. Averaged over all draws of the
+    chain, these are the expected numbers. The bound: a chain keeps i tokens at most as often as a coupling of p's and
+    q's first i tokens makes them equal.
     """
     alone = block = whole = 1.0
     kept = [0.0, 0.0, 0.0]

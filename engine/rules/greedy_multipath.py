@@ -1,4 +1,4 @@
-"""Greedy multi-path block verification: of several independent chains the best is chosen, and judged as a block.
+"""Greedy multi-path block verification: the best of several independent chains is chosen and judged as a block.
 
 Thomas and Pal (2026), arXiv 2602.16961.
 """
@@ -14,16 +14,17 @@ from engine.rules.leaf_to_root import BranchTrial, LeafToRoot, weighed
 
 
 class GreedyMultipath(Block):
-    """From the root, always follow the child with the largest p / q. The K chains are independent, so the chosen one is the
-    best of K in the lexicographic order of p / q, and its law is not q but, behind a node of chance Q under q,
+    """From the root, always follow the child with the largest p / q. The K chains are independent, so the chosen chain
+    is the best of K in the lexicographic order of p / q. Its law is not q but, after a node that has probability Q
+    under q,
 
         q~(v) = ((a + Q q(v))^K - a^K) / ((A + Q)^K - A^K),   a = A + Q q(tokens ranked below v),
 
-    where A is the chance of all chains that rank below the node. With q~ for q it is judged like a single chain. More chains
-    need not help: the law of the best one moves away from p.
+    where A is the probability of all chains that rank below the node. With q~ in place of q the chain is judged like a
+    single chain. More chains need not help: the law of the best one moves away from p.
 
-    The judgements' q is q~. Siblings that are not followed have the rule ``passed``; they are told last, because they take
-    nothing from p. Fixed chains, as at temperature 0, are judged like the branches of a tree.
+    The judgements' q is q~. Siblings that are not followed get judgements of the rule ``passed``, listed last because
+    they take nothing from p. Fixed chains, as at temperature 0, are judged like the branches of a tree.
     """
 
     key = "greedy_multipath"
@@ -55,7 +56,7 @@ class GreedyMultipath(Block):
         return [self._chosen(draws, trial)]
 
     def _chosen(self, draws: list[Draw], trial: BranchTrial) -> Draw:
-        """The draw that is followed; the law of the trial becomes that of the best chain."""
+        """The draw that is followed. Replaces the trial's law by the law of the best chain."""
         tokens, law = self._case.tree.tokens, draws[0].law
         q = trial.q(law)
         ratio = torch.where(q > 0, trial.p / q.clamp(min=1e-300), torch.inf)
@@ -82,16 +83,17 @@ class GreedyMultipath(Block):
 
 
 def ranked(share: Tensor, start: float) -> tuple[Tensor, Tensor]:
-    """[V] each: of the chains that rank no higher than a node, the share that ranks below each of its next tokens, and below
-    or with it. share: [V], q of the tokens in their order. start: the share that ranks below the node."""
+    """Two vectors [V] of shares of the chains that rank no higher than a node: for each next token of the node, the
+    share that ranks below the token, and the share that ranks below it or has it. share: [V], q of the tokens in rank
+    order. start: the share that ranks below the node."""
     up_to = share.cumsum(0)
     return start + (1 - start) * (up_to - share), start + (1 - start) * up_to
 
 
 def best_of(chains: int, share: Tensor, below: Tensor, up_to: Tensor) -> Tensor:
-    """[V], the law q~ of the next token of the best chain; see ``ranked``.
+    """[V], the law q~ of the next token of the best of ``chains`` chains. share, below, up_to: see ``ranked``.
 
     A difference of powers is divided by the difference of their bases, so that nothing cancels: all terms are positive.
     """
-    law = share * sum(up_to**each * below ** (chains - 1 - each) for each in range(chains))
+    law = share * sum(up_to**power * below ** (chains - 1 - power) for power in range(chains))
     return law / law.sum()

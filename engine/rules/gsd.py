@@ -1,15 +1,14 @@
 """Accept by clusters of interchangeable tokens: lossy.
 
-So et al., Grouped Speculative Decoding for Autoregressive Image Generation (2025). In one place many image tokens
-would do, so a drafted token is often refused although the target would have written a similar one. Here the cluster
-around the drafted token is judged instead. With C(x) the tokens that stand near x in the target's order, a draft x
-from q is kept with probability
+So et al., Grouped Speculative Decoding for Autoregressive Image Generation (2025). In an image, many tokens would do in
+one place, so a drafted token is often refused although the target would have written a similar one. Here the cluster
+around the drafted token is judged instead. With C(x) the tokens that rank near x in the target's order, a draft x from
+q is kept with probability
 
     min(1, p(C(x)) / q(C(x))).
 
-The clusters are dynamic: a cluster holds the ``group`` tokens of the nearest ranks by p in this very place, without
-those whose p differs by more than ``spread``. (The paper's code also leaves out tokens whose embeddings lie far
-apart.)
+The clusters are dynamic: a cluster holds the ``group`` tokens of the nearest ranks by p at this position, without those
+whose p differs by more than ``spread``. (The paper's code also leaves out tokens whose embeddings lie far apart.)
 """
 
 from collections.abc import Callable, Sequence
@@ -27,19 +26,19 @@ from engine.rules.rejection import Rejection, SiblingTrial
 from engine.rules.sentences import REJECTION
 
 Prices = tuple[int, float, float, float]
-"""The size of a token's cluster; how often a draft from its law is kept by the exact rule, and by clusters; the total
-variation between p and the law that is written with clusters."""
+"""Four figures of a draft: the size of the token's cluster; the probability that a draft from its law is kept by the
+exact rule, and by clusters; the total variation between p and the law of the text written with clusters."""
 Priced = tuple[Draw, Callable[[], Prices]]
 
 
 class Grouped(Rejection):
-    """A refused draft is replaced from the residual of p and q as in rejection sampling.
+    """After a refusal, a token is drawn from the residual of p and q as in rejection sampling.
 
     The judgements' rule is ``group``; their p and q are those of the cluster. At temperature 0, where p and q put
     everything on one token, a draft is kept if the target's favourite is in its cluster; the ranks are then those of
     the plain softmax.
 
-    For every place of the walk the exhibit shows how much more often a draft is kept than by the exact rule, and the
+    For every place of the walk, the exhibit shows how much more often a draft is kept than by the exact rule, and the
     price: the total variation between p and the law that the rule writes there.
     """
 
@@ -109,7 +108,8 @@ class Grouped(Rejection):
 
 
 class GroupedTrial(SiblingTrial):
-    """shown: [V], the p by which tokens are ranked. group, spread: see ``Grouped``."""
+    """The trial of one node's draws by clusters. shown: [V], the p by which tokens are ranked. group, spread: see
+    ``Grouped``."""
 
     def __init__(
         self, p: Tensor, shown: Tensor, laws: Sequence[Tensor], group: int, spread: float
@@ -123,40 +123,41 @@ class GroupedTrial(SiblingTrial):
         return "group", min(1.0, float(self.p[members].sum())), min(1.0, q) if q > 0 else 1.0
 
     def refuse(self, token: int, rule: str, drawn: Draw) -> None:
-        """The residual is that of the exact rule, which the paper does not change."""
+        """Replace p by the residual of the exact rule, as in the paper."""
         super().refuse(token, drawn.kind, drawn)
 
     def price(self, token: int, drawn: Draw) -> Callable[[], Prices]:
-        """A function for the prices of this place, computed on demand because they need the cluster of every token.
-        The law of a one-hot draw is that token alone."""
+        """A function that computes the figures of this place. It is called on demand, because the figures need the
+        cluster of every token. The law of a one-hot draw puts everything on its token."""
         q = None if drawn.kind == "one_hot" else self.q(drawn.law)
         return partial(self._clusters.price, token, self.p, q)
 
 
 class Clusters:
-    """The tokens that may stand for each other in one place."""
+    """The tokens that may stand for each other at one position."""
 
     def __init__(self, shown: Tensor, group: int, spread: float) -> None:
-        """shown: [V] of the target. group, spread: see ``Grouped``."""
+        """shown: [V], the target's probabilities. group, spread: see ``Grouped``."""
         self._shown, self._spread = shown, spread
         self._order = shown.argsort(descending=True, stable=True)
         self._around = torch.arange(-((group - 1) // 2), group // 2 + 1)
 
     def of(self, token: int) -> Tensor:
-        """[C], the cluster of this token, including the token itself."""
+        """[C], the tokens in this token's cluster, including the token itself."""
         rank = (self._order == token).nonzero()[0]
         near, members = self._at(rank)
         return near[0][members[0]]
 
     def _at(self, ranks: Tensor) -> tuple[Tensor, Tensor]:
-        """[R, group] each: tokens near these ranks [R], and whether each is in the cluster of that rank's token."""
+        """Two tensors [R, group]: the tokens near each of these ranks [R], and whether each is in the cluster of that
+        rank's token."""
         places, last = ranks[:, None] + self._around, len(self._order) - 1
         near = self._order[places.clamp(0, last)]
         alike = (self._shown[near] - self._shown[self._order[ranks]][:, None]).abs() <= self._spread
         return near, alike & (places >= 0) & (places <= last)
 
     def accept(self, p: Tensor, q: Tensor) -> Tensor:
-        """[V], how often each token is kept if q draws it."""
+        """[V], the probability that each token is kept if it is drawn from q."""
         near, members = self._at(torch.arange(len(self._order)))
         share_p, share_q = ((law[near] * members).sum(-1) for law in (p, q))
         kept = torch.empty_like(p)
@@ -166,7 +167,8 @@ class Clusters:
         return kept
 
     def price(self, token: int, p: Tensor, q: Tensor | None) -> Prices:
-        """p: [V]. q: [V], from which the token was drawn; None for a one-hot draw."""
+        """The figures of a draft ``token``. p: [V]. q: [V], the law from which the token was drawn; None for a one-hot
+        draw."""
         if q is None:
             q = torch.zeros_like(p)
             q[token] = 1

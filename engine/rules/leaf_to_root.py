@@ -1,7 +1,7 @@
-"""Judging whole branches from their leaves to the root: what block and traversal verification share.
+"""Judging whole branches from their leaves to the root: the code that block and traversal verification share.
 
-Sun et al., Block Verification Accelerates Speculative Decoding (2025), on chains; Weng et al., Traversal Verification for
-Speculative Tree Decoding (2025), on trees.
+Sun et al., Block Verification Accelerates Speculative Decoding (2025), on chains; Weng et al., Traversal Verification
+for Speculative Tree Decoding (2025), on trees.
 """
 
 from abc import ABC
@@ -18,13 +18,13 @@ from engine.rules.rejection import SiblingTrial, normalised
 from engine.rules.sentences import REJECTION
 
 SHOWN = 16
-"""Tests in the exhibit."""
+"""The most tests that the exhibit shows."""
 
 _LEFT = "what the refused branches leave of p"
 
 
 def weighed(odds: str) -> dict[str, str]:
-    """The sentences for a leaf. odds: its p and q, in words."""
+    """The sentences for a leaf. odds: the leaf's p and q, in words."""
     start = f"The branch up to {{token}} was weighed as a whole. Here {odds}; with the weight of the branch above that makes "
     fell = "a chance of {accept}; the coin fell at {coin}"
     return {
@@ -55,22 +55,23 @@ class LeafToRoot(Verifier, ABC):
 
         w(root) = 1,   w(c) = min(1, w(parent) p(c) / q(c)),
 
-    the chance with which it may be kept, whatever comes after it. The first leaf in the order drawn is kept with this
-    chance, and with it its whole branch. A refused leaf is taken out: at its parent, p becomes (w p - q)+ divided by its
-    sum S, and w becomes S / (S + 1 - w); q loses the token if that cannot come again. A node that has lost all its
-    children is a leaf. The root is always kept. The next token comes from what p is then at the last kept place.
+    the probability with which it may be kept, whatever comes after it. The first leaf in the order drawn is kept with
+    this probability, together with its whole branch. A refused leaf is removed: at its parent, p becomes (w p - q)+
+    divided by its sum S, and w becomes S / (S + 1 - w); q loses the token if that cannot come again. A node that has
+    lost all its children is a leaf. The root is always kept. The next token is drawn from p as it then is at the last
+    kept node.
 
-    That is exact where the tokens below a node say nothing about siblings that were drawn after it (``shapes``).
+    The rule is exact where the tokens below a node say nothing about siblings that were drawn after it (``shapes``).
 
-    The judgements' rule is ``branch`` for a leaf as drafted; its p and q are those of its token, and the weight of the
-    parent is in ``accept`` only. It is ``shortened`` for a node that has lost its children; its chance is no ratio of one
-    p and one q, so these are None. Kept nodes above the kept leaf have a judgement of ``above``.
+    The judgements' rule is ``branch`` for a leaf as drafted: its p and q are those of its token, and the weight of the
+    parent enters ``accept`` only. It is ``shortened`` for a node that has lost its children: its chance is not a ratio
+    of one p and one q, so these are None. Kept nodes above the kept leaf have the judgement that ``above`` returns.
     """
 
     exact_kinds = EVERY_KIND
     sentences = SENTENCES
     note = ""
-    """Of the exhibit."""
+    """The note of the exhibit."""
 
     def judge(self, case: Case) -> Verdict:
         self._case = case
@@ -96,11 +97,11 @@ class LeafToRoot(Verifier, ABC):
         return verdict
 
     def draws_at(self, place: int, trial: "BranchTrial") -> Sequence[Draw]:
-        """The draws that are judged under a place, in this order."""
+        """The draws under a place that are judged, in the order of judging."""
         return self._case.tree.draws.get(place, ())
 
     def above(self, node: int, weight: float, trial: "BranchTrial") -> Judgement:
-        """The judgement of a kept node above the kept leaf. trial: of its children, the kept one being tried."""
+        """The judgement of a kept node above the kept leaf. trial: the trial of its children, one of which is kept."""
         raise NotImplementedError
 
     def show(self, node: int, weight: float, chance: float, coin: float | None, words: str) -> None:
@@ -144,7 +145,7 @@ class LeafToRoot(Verifier, ABC):
         p: float | None = None,
         q: float | None = None,
     ) -> bool:
-        """Toss the coin of a branch that ends with this node."""
+        """Toss the coin of the branch that ends with this node. Returns whether the branch is kept."""
         coin = self._case.chance.toss()
         self.judgements.append(Judgement(node, rule, p, q, chance, coin))
         kept = coin < chance
@@ -153,7 +154,8 @@ class LeafToRoot(Verifier, ABC):
 
 
 class BranchTrial(SiblingTrial):
-    """The trial of the branches below one place. weight: that of the branch that ends there, by the refusals so far."""
+    """The trial of the branches below one place. weight: the weight of the branch that ends there, after the refusals
+    so far."""
 
     def __init__(self, p: Tensor, tree: DraftTree, weight: float) -> None:
         super().__init__(p, tree.laws)
@@ -161,28 +163,28 @@ class BranchTrial(SiblingTrial):
         self._tokens = tree.tokens
 
     def attempt(self, drawn: Draw) -> tuple[float, float]:
-        """p and q of this draw."""
+        """Returns p and q of this draw, and remembers the draw for ``refuse_attempt``."""
         token = self._tokens[drawn.node]
         rule, p, q = self.weigh(token, drawn)
         self._tried = token, rule, drawn
         return p, q
 
     def refuse_attempt(self) -> None:
-        """Refuse the draw of the last attempt."""
+        """Refuse the draw of the last call of ``attempt``."""
         self.refuse(*self._tried)
 
     def refuse(self, token: int, rule: str, drawn: Draw) -> None:
-        """Take the refused branch out of p and of the weight."""
+        """Remove the refused branch from p and from the weight."""
         self.refused += 1
-        taken = self.q(drawn.law) if rule != "one_hot" else torch.zeros_like(self.p)
+        law = self.q(drawn.law) if rule != "one_hot" else torch.zeros_like(self.p)
         if rule == "one_hot":
-            taken[token] = 1
-        left = (self.weight * self.p - taken).clamp_(min=0)
+            law[token] = 1
+        left = (self.weight * self.p - law).clamp_(min=0)
         mass = float(left.sum())
         self.weight = mass / (mass + 1 - self.weight) if self.weight < 1 else 1.0
         self.p = normalised(left, otherwise=self.p)
         self.leave_out(token, rule, drawn)
 
     def replace_law(self, law: int, q: Tensor) -> None:
-        """Judge the draws from this law by another one. q: [V] float64."""
+        """Judge the draws from ``law`` as if they came from ``q``, [V] float64."""
         self._left[law] = q

@@ -1,5 +1,5 @@
-"""Walks down a tree that several rules share: of those that first choose the target's token and then look for it, and of the
-lossy ones that keep tokens which the target finds near enough to its own choice."""
+"""Walks down a tree that several rules share: rules that choose the target's token first and then look for it, and
+lossy rules that keep tokens which are close enough to the target's choice."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,7 +14,8 @@ from engine.core.tree import ROOT, DraftTree
 def verdict_of(
     tree: DraftTree, walk: list[int], judgements: list[Judgement], token: int, final: Final, **more
 ) -> Verdict:
-    """The verdict of a walk whose places, all but the root, are kept. token: the final one. more: further fields."""
+    """The verdict of a walk in which every place but the root is kept. token: the final token. more: further fields of
+    ``Verdict``."""
     accepted = walk[1:]
     status = statuses(len(tree), accepted, judgements)
     return Verdict(accepted, status, judgements, token, final, walk, **more)
@@ -26,13 +27,13 @@ def follow(
     choose: Callable[[int, int], int],
     weigh: Callable[[int, list[int], int], list[float]],
 ) -> Verdict:
-    """Descend while the chosen token is a child of the place where the walk stands.
+    """Descend while the chosen token is a child of the current place.
 
     choose(place, depth): the token that must come after ``place``, which is ROOT or a node of
         this depth; called once per place.
-    weigh(place, children, token): p of each child, as the judgements show it.
+    weigh(place, children, token): p of each child, for its judgement.
 
-    Every child of every place of the walk is judged, and no other node is looked at.
+    Every child of every place of the walk is judged, and no other node is visited.
     """
     judgements: list[Judgement] = []
     walk = [ROOT]
@@ -61,11 +62,10 @@ def law_shown(case: Case) -> Tensor:
 def keep_while(
     case: Case, rule: str, p: Tensor, near_enough: Callable[[Tensor, int], bool]
 ) -> Verdict:
-    """Descend to the first child that is near enough, as long as there is one. No coin is tossed.
+    """Descend to the first child that is near enough, and stop where no child is. No coin is tossed.
 
-    p: from ``law_shown``. near_enough(p, token): whether a token may stay where the target's
-    distribution is p [V]. A token that the constraint forbids never stays. After the kept path the
-    target writes a token of its own.
+    p: from ``law_shown``. near_enough(p, token): whether a token may stay where the target's distribution is p [V]. A
+    token that the constraint forbids never stays. After the kept path a token is drawn from the target's law.
     """
     tree, walk = case.tree, [ROOT]
     allowed = allowed_nodes(case)
@@ -103,7 +103,7 @@ def show_judged(
     columns: Sequence[str],
     row: Callable[[Judgement], Sequence],
 ) -> None:
-    """Add a table with a row for each judged token: the token, and what ``row`` says of its judgement."""
+    """Add a table with a row for each judged token: the token, and the cells that ``row`` returns for its judgement."""
     rows = [[Token(case.tree.tokens[entry.node]), *row(entry)] for entry in verdict.judgements]
     note = "Lossy: a token may stay that the target would not have written itself."
     if rows:

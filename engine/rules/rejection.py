@@ -1,7 +1,7 @@
-"""Speculative sampling on trees: toss a coin for each draw, and repair what a refusal leaves.
+"""Speculative sampling on trees: toss a coin for each draw, and correct p after a refusal.
 
-Leviathan et al. 2023 (one draw), SpecInfer (independent siblings), Sequoia and the "recursive
-rejection sampling" of Jeon et al. (siblings without replacement).
+Leviathan et al. 2023 (one draw), SpecInfer (independent siblings), Sequoia and the "recursive rejection sampling" of
+Jeon et al. (siblings without replacement).
 """
 
 from collections.abc import Sequence
@@ -19,10 +19,10 @@ from engine.rules.sentences import REJECTION
 class Rejection(Verifier):
     """A draw x is kept with probability min(1, p(x) / q(x)).
 
-    After a refusal the next token must come from the residual, in the place of p for the next draw. All is float64.
+    After a refusal, the residual takes the place of p for the next draw, and for the final token. All is float64.
 
-    A judgement's rule says how the draw was proposed (``one_hot``, ``iid`` or
-    ``without_replacement``); for a one-hot draw q is 1.
+    A judgement's rule says how the draw was proposed (``one_hot``, ``iid`` or ``without_replacement``); for a one-hot
+    draw q is 1.
     """
 
     key = "rejection"
@@ -53,11 +53,11 @@ class Rejection(Verifier):
         return verdict_of(tree, walk, judgements, token, final, residuals=residuals)
 
     def law_behind(self, case: Case, place: int) -> Tensor:
-        """[V], the law of the next token behind a place without draws."""
+        """[V], the law of the next token after a place without draws."""
         return case.p[place + 1]
 
     def trial_of(self, p: Tensor, tree: DraftTree, draws: Sequence[Draw]) -> "SiblingTrial":
-        """The trial of the draws under one place whose p is [V]."""
+        """The trial of the draws under one place. p: [V], the target's law at that place."""
         return SiblingTrial(p, tree.laws)
 
     def expected_acceptance(self, p: Tensor, scheme: Scheme) -> float | None:
@@ -65,14 +65,14 @@ class Rejection(Verifier):
 
 
 class SiblingTrial:
-    """The trial of one parent's draws: p and the draft's laws, as the refusals so far have left them.
+    """The trial of one parent's draws: p and the draft's laws, updated after each refusal.
 
-    p: [V] float64, the law from which the next token must be drawn. Each draft law is the one from
-    which its next draw came.
+    p: [V] float64, the law from which the next token must now be drawn. Each draft law is the law from which its next
+    draw came.
     """
 
     def __init__(self, p: Tensor, laws: Sequence[Tensor]) -> None:
-        """p: [V] of the target after the parent. laws: of the tree."""
+        """p: [V], the target's law after the parent. laws: the laws of the tree."""
         self.p = normalised(p.double().cpu())
         self._laws = laws
         self._left: dict[int, Tensor] = {}
@@ -80,11 +80,11 @@ class SiblingTrial:
 
     @property
     def residual(self) -> Tensor | None:
-        """[V] that took the place of p; None while p is unchanged."""
+        """[V], the residual that has taken the place of p; None while p is unchanged."""
         return self.p if self.refused else None
 
     def q(self, law: int) -> Tensor:
-        """[V] float64, the remainder of this draft law."""
+        """[V] float64, this draft law without the tokens that have been left out of it."""
         if law not in self._left:
             self._left[law] = normalised(self._laws[law].double().cpu())
         return self._left[law]
@@ -92,15 +92,15 @@ class SiblingTrial:
     def weigh(self, token: int, drawn: Draw) -> tuple[str, float, float]:
         """The rule for this draw, its p and its q.
 
-        A draw whose q is 0 cannot have come from q (more were drawn than q holds tokens). It was
-        picked without knowledge of the coins, so it counts as one-hot.
+        A draw whose q is 0 cannot have come from q (more tokens were drawn than q holds). It was picked without
+        knowledge of the coins, so it counts as one-hot.
         """
         p = float(self.p[token])
         q = 0.0 if drawn.kind == "one_hot" else float(self.q(drawn.law)[token])
         return (drawn.kind, p, q) if q > 0 else ("one_hot", p, 1.0)
 
     def refuse(self, token: int, rule: str, drawn: Draw) -> None:
-        """Take the refused draw out of p, and out of its law where it cannot come again."""
+        """Remove the refused draw from p, and from its law if the token cannot come again."""
         self.refused += 1
         if rule == "one_hot":
             residual = self.p.clone()
@@ -111,7 +111,7 @@ class SiblingTrial:
         self.leave_out(token, rule, drawn)
 
     def leave_out(self, token: int, rule: str, drawn: Draw) -> None:
-        """Take the token out of its law where it cannot come again."""
+        """Remove the token from its law if it cannot come again."""
         if rule == "without_replacement":
             left = self.q(drawn.law).clone()
             left[token] = 0
@@ -125,7 +125,7 @@ def _judge_siblings(
     case: Case,
     judgements: list[Judgement],
 ) -> int | None:
-    """The node that is kept, if any. A repeated draw is judged again, as often as it was drawn."""
+    """The node that is kept, or None. A token that was drawn repeatedly is judged once per draw."""
     for drawn in draws:
         token = tree.tokens[drawn.node]
         rule, p, q = trial.weigh(token, drawn)
@@ -139,10 +139,10 @@ def _judge_siblings(
 
 
 def normalised(weights: Tensor, otherwise: Tensor | None = None) -> Tensor:
-    """Weights [V] divided by their sum. ``otherwise`` where the sum is 0.
+    """Weights [V] divided by their sum; ``otherwise`` if the sum is 0, or the weights if that is None.
 
-    A residual without mass means that the refused draw had p = q up to rounding, so its refusal was
-    all but impossible; p then stays as it was.
+    A residual without mass means that the refused draw had p = q up to rounding, so its refusal was all but impossible;
+    p then stays unchanged.
     """
     mass = weights.sum()
     if mass > 0:

@@ -1,10 +1,9 @@
 """Why a token was kept or refused: one table of templates per rule, for the run line of a trace.
 
-Names: ``<judgement rule>.kept`` and ``.refused``; ``.sure`` for a token that was certain to be kept
-(without ``.sure``, ``.kept`` serves); ``.replaced`` follows the last refusal of a place and names the
-token that came instead; ``.recovered`` and ``.bonus`` explain the final token, as ``recovered`` and
-``bonus`` do for every judgement rule. The page fills in {token} {p} {q} {accept} {coin} {final} as
-text.
+Names: ``<judgement rule>.kept`` and ``.refused``; ``.sure`` for a token that was certain to be kept (without ``.sure``,
+``.kept`` serves); ``.replaced`` follows the last refusal at a place and names the token that was drawn instead;
+``.recovered`` and ``.bonus`` explain the final token, as ``recovered`` and ``bonus`` do for every judgement rule. The
+page fills in {token} {p} {q} {accept} {coin} {final} as text.
 """
 
 _BONUS = (
@@ -63,4 +62,4 @@ REJECTION = {
 }
 
 SENTENCES = {"greedy": GREEDY, "rejection": REJECTION, "sampler_match": SAMPLER_MATCH}
-"""By the key of the rule."""
+"""The tables of sentences by the key of the rule."""

@@ -1,4 +1,4 @@
-"""k-sequential selection: every draft is tested alike, by p divided by one factor over q.
+"""k-sequential selection: every draft is tested against p divided by one common factor.
 
 Sun et al., SpecTr: Fast Speculative Decoding via Optimal Transport (2023).
 """
@@ -19,18 +19,17 @@ from engine.core.tree import DraftTree, Draw
 from engine.rules.rejection import Rejection, SiblingTrial, normalised
 
 BISECTIONS = 24
-SHOWN = 4  # places of a walk in the exhibit
+SHOWN = 4  # the most places of a walk that the exhibit shows
 
 
 class SpecTr(Rejection):
     """Each of k independent drafts x is kept with probability min(1, p(x) / (rho q(x))).
 
-    p stays as it is until all k are refused. rho, between 1 and k, is the smallest factor for which the
-    rule is exact. With it one of the drafts is kept at least (1 - 1/e) times as often as under the
-    optimal rule.
+    p stays unchanged until all k are refused. rho, between 1 and k, is the smallest factor for which the rule is exact.
+    With it, one of the drafts is kept at least (1 - 1/e) times as often as under the optimal rule.
 
-    The rule judges independent draws from one q. Other kinds of draws under a node, and a single draw,
-    for which rho is 1, are judged by rejection sampling.
+    The rule judges independent draws from one q. Other kinds of draws under a node, and a single draw, for which rho is
+    1, are judged by rejection sampling.
 
     The judgements' rule is ``k_sequential``; their p is p(x) / rho.
     """
@@ -76,7 +75,8 @@ class SpecTr(Rejection):
 
 
 class KSequentialTrial(SiblingTrial):
-    """See ``SpecTr``. factor: rho. expected: the chance that one of the k is kept, before any is seen."""
+    """The trial of k drafts; see ``SpecTr``. factor: rho. expected: the probability, before the draws, that one of the
+    k is kept."""
 
     def __init__(self, p: Tensor, laws: Sequence[Tensor], draws: Sequence[Draw]) -> None:
         super().__init__(p, laws)
@@ -100,18 +100,17 @@ class KSequentialTrial(SiblingTrial):
 
 
 def factor_and_share(p: Tensor, q: Tensor, draws: int) -> tuple[float, float]:
-    """rho for p and q [V] float64, and the chance that one of the drafts is then kept.
+    """rho for p and q [V] float64, and the probability that one of the drafts is then kept.
 
-    The rule is exact where 1 - (1 - b)^k <= rho b, with b the chance that a single draft is kept.
-    Bisection finds the smallest such rho from above; the result is never below the true one, so the rule
-    is always exact.
+    The rule is exact where 1 - (1 - b)^k <= rho b, with b the probability that a single draft is kept. Bisection finds
+    the smallest such rho from above; the result is never below the true value, so the rule is always exact.
     """
     kept = KeptShare(p, q, draws)
     low, high = 1.0, float(draws)
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        one = kept.of_one(middle)
-        if _one_of(one, draws) <= middle * one:
+        single = kept.of_one(middle)
+        if _one_of(single, draws) <= middle * single:
             high = middle
         else:
             low = middle
@@ -121,8 +120,8 @@ def factor_and_share(p: Tensor, q: Tensor, draws: int) -> tuple[float, float]:
 class KeptShare:
     """The sum of min(p / rho, q) over all tokens, for many rho between 1 and k.
 
-    rho matters only for tokens whose p / q also lies between 1 and k. These are sorted by p / q and
-    summed up once, so that each rho takes one search among them.
+    rho matters only for tokens whose p / q also lies between 1 and k. These are sorted by p / q and summed once, so
+    that each rho takes one search among them.
     """
 
     def __init__(self, p: Tensor, q: Tensor, draws: int) -> None:
@@ -137,22 +136,23 @@ class KeptShare:
         self._whole = [*accumulate([float(drawn[high & ~low].sum()), *above[::-1].tolist()])][::-1]
 
     def of_one(self, rho: float) -> float:
-        """The chance that one draft is kept."""
+        """The probability that a single draft is kept with this rho."""
         place = bisect_right(self._ratios, rho)
         return self._divided[place] / rho + self._whole[place]
 
 
 def residual(p: Tensor, q: Tensor, factor: float, draws: int) -> Tensor:
-    """Weights [V] of the next token after every draft was refused."""
+    """Weights [V] of the next token after all drafts were refused."""
     kept = torch.minimum(p / factor, q)
-    one = float(kept.sum())
-    if one <= 0:
+    single = float(kept.sum())
+    if single <= 0:
         return p
-    return (p - kept * (_one_of(one, draws) / one)).clamp_(min=0)
+    return (p - kept * (_one_of(single, draws) / single)).clamp_(min=0)
 
 
 def _one_of(chance: float, draws: int) -> float:
-    """The chance that at least one of ``draws`` independent events, each of this chance, happens."""
+    """The probability that at least one of ``draws`` independent events happens, each of which has probability
+    ``chance``."""
     return 1.0 if chance >= 1 else -math.expm1(draws * math.log1p(-chance))
 
 

@@ -1,12 +1,12 @@
-"""The highest chance with which any exact rule can keep a draft, given how the drafts are sampled.
+"""The highest probability with which any exact rule can keep a draft, given how the drafts are sampled.
 
-Hu et al., Towards Optimal Multi-draft Speculative Decoding (2025). The best coupling of the drafts with
-the target's token is an optimal transport problem. Its dual minimises over sets H of tokens: no exact rule
-keeps a draft with a probability above
+Hu et al., Towards Optimal Multi-draft Speculative Decoding (2025). The best coupling of the drafts with the target's
+token is an optimal transport problem. Its dual minimises over sets H of tokens: no exact rule keeps a draft with a
+probability above
 
-    1 + min over H of (p(H) - chance that all drafts lie in H),
+    1 + min over H of (p(H) - probability that all drafts lie in H),
 
-and some rule reaches this bound. For draws with and without replacement the best H consists of the tokens
+and there is a rule that reaches this bound. For draws with and without replacement the best H consists of the tokens
 with the highest q / p, so sorting finds it.
 """
 
@@ -17,36 +17,37 @@ from torch import Tensor
 from engine.core.schemes import EXCLUSIVE, Scheme
 
 SEPARATE = 48
-"""With three or more draws without replacement this many of q's likeliest tokens are treated one by one.
-For the other tokens the bound ignores that a drawn one cannot come again. With the sums below it is right
-to four digits."""
+"""With three or more draws without replacement, this many of q's likeliest tokens are treated one by one. For the other
+tokens the bound ignores that a drawn token cannot come again. Together with the quadrature below, the bound is right to
+four digits."""
 
 STEP = 0.7
 _PLACES = np.arange(-3.0, 21.0, STEP)
 TIMES = np.exp(_PLACES - np.exp(-_PLACES))
 TIME_WEIGHTS = STEP * TIMES * (1 + np.exp(-_PLACES))
-"""Times and weights that turn an integral over all time into a sum (double-exponential quadrature). A token
-whose clock has not rung by the last of these times, 1e9, counts as one that never rings, which can only
-raise the bound."""
+"""Times and weights that turn an integral over all time into a sum (double-exponential quadrature). A token whose clock
+has not rung by the last of these times, 1e9, counts as a token whose clock never rings, which can only raise the
+bound."""
 
 
 Numbers = np.ndarray
-"""An array of float64. These sums are many small operations, which NumPy begins sooner than torch."""
+"""An array of float64. These sums are many small operations, which start faster in NumPy than in torch."""
 
 
 def transport_bound(p: Tensor, scheme: Scheme) -> float:
-    """The bound for the target's p [V] and one node's drafts."""
+    """The bound for the target's p [V] at one node and the scheme of its drafts."""
     return float(_bound(shares(p), shares(scheme.q), scheme.kind, scheme.draws, scheme.fixed))
 
 
 def shares(row: Tensor) -> Numbers:
-    """A distribution [V] in double precision, so that its sum is 1."""
+    """A distribution [V] in double precision, divided by its sum."""
     numbers = row.double().cpu().numpy()
     return numbers / numbers.sum()
 
 
 def bound(p: Tensor, q: Tensor, kind: str, draws: int, fixed: tuple[int, ...] = ()) -> Tensor:
-    """[...] for p and q [..., V] float64. The drafts: ``draws`` of this kind from q, and the fixed tokens.
+    """The bounds [...] for p and q [..., V] float64. The drafts are ``draws`` draws of this kind from q, and the fixed
+    tokens.
 
     Raises ValueError for more draws without replacement than q has tokens.
     """
@@ -68,16 +69,16 @@ def _bound(p: Numbers, q: Numbers, kind: str, draws: int, fixed: tuple[int, ...]
 
 
 def behind(rows: Numbers) -> Numbers:
-    """[..., V], the sum of each row from each place to its end."""
+    """[..., V], for each place of a row the sum from that place to the end of the row."""
     return rows[..., ::-1].cumsum(-1)[..., ::-1]
 
 
 def all_inside(q: Numbers, draws: int) -> Numbers:
-    """[..., V], for each prefix of q [..., V] the chance that ``draws`` draws without replacement lie in it.
+    """[..., V], for each prefix of q [..., V] the probability that ``draws`` draws without replacement lie in it.
 
-    Give every token a clock with rate q; the draws are the first clocks to ring. They all lie in H unless
-    fewer than ``draws`` clocks of H have rung when the first clock outside H rings, which happens at the
-    rate 1 - q(H).
+    Give every token a clock with rate q; the draws are the first clocks to ring. They all lie in H unless fewer than
+    ``draws`` clocks of H have rung when the first clock outside H rings, which happens at the rate 1 - q(H). Raises
+    ValueError if q has fewer than ``draws`` tokens.
     """
     if (q > 0).sum(-1).min() < draws:
         raise ValueError(f"q has fewer than {draws} tokens to draw without replacement")
@@ -93,8 +94,8 @@ def all_inside(q: Numbers, draws: int) -> Numbers:
 
 
 def _fewer_rung(q: Numbers, draws: int) -> Numbers:
-    """[..., V], for each prefix H the integral over t of exp(-(1 - q(H)) t) times the chance that fewer
-    than ``draws`` clocks of H have rung by t.
+    """[..., V], for each prefix H the integral over t of exp(-(1 - q(H)) t) times the probability that fewer than
+    ``draws`` clocks of H have rung by t.
 
     The unlikely tokens share one clock, which rings again and again (Poisson).
     """
@@ -107,7 +108,7 @@ def _fewer_rung(q: Numbers, draws: int) -> Numbers:
     t = TIMES[:, None]
     rung = _rung(-np.expm1(-q[..., None, :] * t), draws)
     away = np.concatenate([behind(q), np.zeros_like(q[..., :1])], -1)
-    away = (away + rest[..., -1:]).clip(min=1e-200)[..., None, :]  # 1 - q of the likely ones in H
+    away = (away + rest[..., -1:]).clip(min=1e-200)[..., None, :]  # 1 - q of H's likely tokens
     weights = np.exp(-away * t) * TIME_WEIGHTS[:, None]
     weights[..., -1:, :] += np.exp(-away * t[-1]) / away  # nothing new rings after that
     total, power, fewer = np.zeros_like(rest), np.ones_like(rest), rung.sum(0)
@@ -120,8 +121,8 @@ def _fewer_rung(q: Numbers, draws: int) -> Numbers:
 
 
 def _rung(chances: Numbers, draws: int) -> Numbers:
-    """[draws, ..., S + 1]: for each j = 0 ... draws - 1 and each prefix of independent events with these
-    chances [..., S], the chance that j of them happened."""
+    """[draws, ..., S + 1]: for j = 0 ... draws - 1 and each prefix of independent events with these probabilities [...,
+    S], the probability that j of them happened."""
     rows = np.moveaxis(chances, -1, 0)
     rung = np.zeros((len(rows) + 1, draws, *rows.shape[1:]))
     rung[0, 0] = 1.0

@@ -11,10 +11,11 @@ from engine.rules.leaf_to_root import SENTENCES, LeafToRoot
 
 
 class Traversal(LeafToRoot):
-    """See ``LeafToRoot``. On a chain, the same as block verification.
+    """Judges a tree by the rule of ``LeafToRoot``. On a chain it is the same as block verification.
 
-    Siblings come from one law without replacement, or are fixed, or there is one draw beside fixed ones. Independent draws
-    of one token share a node, and what was drafted below it would say how often the token was drawn; they are refused.
+    The siblings under a node are drawn from one law without replacement, or fixed, or one draw beside fixed tokens.
+    Several independent draws under a node are refused: equal draws share a node, and the tokens drafted below it would
+    reveal how often its token was drawn.
     """
 
     key = "traversal"
@@ -30,7 +31,7 @@ class Traversal(LeafToRoot):
 
     @classmethod
     def judges(cls, shape: str, kinds: Iterable[str]) -> bool:
-        """Whether the rule judges such trees: trees without a draw as well, whatever their shape."""
+        """Whether the rule judges trees of this shape. It also judges trees of one-hot draws, whatever their shape."""
         return super().judges(shape, kinds) or set(kinds) <= {"one_hot"}
 
     def judge(self, case: Case) -> Verdict:

@@ -13,19 +13,19 @@ from engine.core.rule import Case, Judgement, Verdict, Verifier
 from engine.core.tree import ROOT
 from engine.rules.matching import verdict_of
 
-SHOWN = 12  # rows of the table
+SHOWN = 12  # the most rows of the table
 
 
 class Typical(Verifier):
-    """A token is typical if p(token) > min(epsilon, delta * exp(-H)), where H is the entropy of p at its place, in
+    """A token is typical if p(token) > min(epsilon, delta * exp(-H)), where H is the entropy of p at its position, in
     nats: where the target is unsure, a small probability is enough.
 
-    The longest path of typical tokens is kept, and among several the likeliest. The token after the path is the
-    target's favourite, never a draw, as in the paper. p has temperature and truncation applied; at temperature 0
-    only the favourite is typical, and the rule keeps the same tokens as the greedy one.
+    The longest path of typical tokens is kept; among several longest paths, the likeliest. The token after the path is
+    the target's favourite, never a draw, as in the paper. p has temperature and truncation applied; at temperature 0
+    only the favourite is typical, and the rule keeps the same tokens as the greedy rule.
 
-    Judgements show p of the tokens along the kept path and of those refused beside it; accept is 1 or 0, and no
-    coin is tossed. A typical token whose path was not taken has no judgement.
+    Judgements show p of the tokens on the kept path and of refused tokens beside it; accept is 1 or 0, and no coin is
+    tossed. A typical token that is not on the kept path has no judgement.
     """
 
     key = "typical"
@@ -77,7 +77,7 @@ class Typical(Verifier):
         return verdict_of(tree, walk, judgements, token, final, exhibits=shown)
 
     def thresholds(self, p: Tensor) -> Tensor:
-        """p [N, V] -> [N]"""
+        """p [N, V] -> the threshold of typical tokens in each row, [N]."""
         entropy = -(p * p.clamp(min=1e-300).log()).sum(-1)
         return (self.settings["delta"] * (-entropy).exp()).clamp(max=self.settings["epsilon"])
 
@@ -100,7 +100,7 @@ class Typical(Verifier):
 def _longest(
     parents: list[int], depths: list[int], p: list[float], typical: list[bool]
 ) -> list[int]:
-    """The longest path of typical nodes, and among several the likeliest."""
+    """The longest path of typical nodes; among several longest paths, the likeliest."""
     reached = {ROOT: (0, 0.0)}  # depth, and log p of the path
     for node, parent in enumerate(parents):
         if typical[node] and parent in reached:

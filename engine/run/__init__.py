@@ -1,6 +1,6 @@
-"""A run as the page and the command line see it: a request in, the lines of a trace out.
+"""A run as the page and the command line use it: a request goes in, the lines of a trace come out.
 
-A run has three stations. A ``Plan`` is everything that the caller asked for, checked without a model. ``Opened`` is a plan with
+A run has three stages. A ``Plan`` is the caller's request, checked without opening a model. ``Opened`` is a plan with
 its models, its prompt as tokens and its options settled. A ``Run`` yields the trace.
 """
 
@@ -13,9 +13,9 @@ __all__ = ["MAX_NEW_TOKENS", "Opened", "Plan", "Run", "RunRequest", "begin", "op
 
 
 def open_run(request: RunRequest, tell: Tell = silent) -> Run:
-    """Check the request, load what it needs, and return a run that has not begun.
+    """Check the request, load the models, and return a run that has not begun.
 
-    tell: is told of slow tasks. Raises UserError, one sentence, for anything that does not fit.
+    tell: receives the progress of slow tasks. Raises UserError, one sentence, for a request that does not fit.
     """
     (run,) = begin([Opened.of(Plan.of(request), tell)])
     return run

@@ -1,4 +1,4 @@
-"""The second station of a run: its models are open, its prompt is read as tokens, and the size of its drafts is settled."""
+"""The second stage of a run: its models are open, its prompt is tokenized, and the size of its drafts is settled."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from engine.trace.recording import Setting
 class Opened:
     """A plan with its models. Nothing of its text has been computed.
 
-    prompt: as the target is fed it. options: of the drafter, none to be settled any more. stops: all strings that end
-    the text, the target's own among them. end: what of the prompt was taken back; None where nothing was to be healed. sees: what the
-    trace tells of the picture that the target was shown; None where it was shown none.
+    prompt: in the form that the target reads. options: the drafter's, all settled. stops: all strings that end the
+    text, including the target's own. end: the end of the prompt that was taken back; None if nothing was to be healed.
+    sees: the trace's entry on the picture that the target was shown; None without a picture.
     """
 
     plan: Plan
@@ -42,9 +42,10 @@ class Opened:
 
     @classmethod
     def of(cls, plan: Plan, tell: Tell = silent) -> Opened:
-        """Open what the plan needs; models are opened once per process, and a size is measured once per machine.
+        """Open the models of a plan. Models are opened once per process, and a size is measured once per machine.
 
-        tell: is told of slow tasks. Raises UserError, one sentence, for models, a prompt or options that do not fit.
+        tell: receives the progress of slow tasks. Raises UserError, one sentence, for models, a prompt or options that
+        do not fit.
         """
         request = plan.request
         models = load_models(request.models, plan.needs, request.dtype, request.device)
@@ -71,9 +72,9 @@ class Opened:
 
     @property
     def length(self) -> int:
-        """The most tokens of the whole text."""
-        asked = len(self.prompt.tokens) + self.plan.request.max_new_tokens
-        return min(asked, self.models.target.max_context)
+        """The most tokens of the whole text, prompt included."""
+        requested = len(self.prompt.tokens) + self.plan.request.max_new_tokens
+        return min(requested, self.models.target.max_context)
 
     @property
     def kv_bytes(self) -> int:
@@ -84,7 +85,7 @@ class Opened:
         return sum(reader.kv_bytes(self.length + 1 + more.get(id(reader), 0)) for reader in readers)
 
     def setting(self, rule: Verifier) -> Setting:
-        """The content of the trace's run line. rule: that will judge the run."""
+        """The content of the trace's run line. rule: the rule that will judge the run."""
         plan, request = self.plan, self.plan.request
         return Setting(
             self._drafter_shown(),
@@ -124,7 +125,7 @@ class Opened:
         plan, rule = self.plan, self.plan.rule
         exact = rule.lossless_with(plan.drafter.kinds(plan.sampling))
         target, law = self.models.target, plan.drafter.text_law or rule.law
-        # an engine elsewhere rounds as it likes
+        # nothing is known of an engine's rounding
         rounds = target.known is not None or target.dtype.itemsize < torch.float32.itemsize
         return {
             "key": rule.key,

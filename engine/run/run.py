@@ -1,4 +1,4 @@
-"""The last station: a run, its trace's header, its steps as they come, its summary. Not calling next is a pause."""
+"""The last stage of a run: the header of its trace, its steps as they come, its summary. To pause, do not call next."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from engine.trace.recording import Recorder
 
 
 def begin(openings: Sequence[Opened], in_parts: bool = False) -> list[Run]:
-    """The runs, which will take turns. Runs that feed one target the same tokens read them once; each run is charged for
-    the reading (``engine.core.prompt``). in_parts: a long prompt is read in several turns, for each of which a run's lines
-    have an empty one."""
-    # alone and unrecorded, the first pass over a draft may read the prompt as well; a trace shows both apart
+    """Runs of these plans, which will take turns. Runs that feed the same tokens to one target read them once; each run
+    is charged for the reading (``engine.core.prompt``). in_parts: a long prompt is read in several turns, and for each
+    of them a run yields an empty line."""
+    # the first pass of a single unrecorded run may also read the prompt; a trace shows the two times separately
     apart = len(openings) > 1 or any(opened.plan.request.recorded for opened in openings)
     readings: dict[tuple, PromptReading] = {}
 
@@ -49,8 +49,8 @@ class Run:
     def __init__(
         self, opened: Opened, reading: PromptReading | None = None, in_parts: bool = False
     ) -> None:
-        """reading: of the prompt, perhaps shared with other runs; None: the first pass over a draft may read the prompt
-        as well. in_parts: see ``begin``."""
+        """reading: the reading of the prompt, possibly shared with other runs; with None, the first pass over a draft
+        may read the prompt as well. in_parts: see ``begin``."""
         plan, models, request = opened.plan, opened.models, opened.plan.request
         rule = plan.rule(plan.rule_options)
         setting, prompt = opened.setting(rule), opened.prompt
@@ -67,7 +67,7 @@ class Run:
         text = _text(opened, drafter, rule)
         self._steps = run_loop(models.target, text, request.recorded, reading)
         self._watched = (
-            None  # the size that was picked: the steps are compared with what was measured
+            None  # the draft size that was picked: its measured times are compared with the steps
         )
         if plan.sampling.greedy:
             self._watched = watched(plan.drafter, plan.options, opened.options, models)
@@ -81,12 +81,13 @@ class Run:
         return to_line(self._recorder.run_line())
 
     def steps(self) -> Iterator[str]:
-        """The remaining step lines; may be called again after a pause. Where prompts are read in parts, "" after each."""
+        """Yields the remaining step lines, and "" for each part of a prompt that is read in parts. May be called again
+        after a pause."""
         while (line := self.step()) is not None:
             yield line
 
     def step(self) -> str | None:
-        """Make one more step; returns its line, None after the end, "" after a part of the prompt."""
+        """Make one more step. Returns its line; None after the end; "" after reading a part of the prompt."""
         with self._guard:
             if self.finished:
                 return None
@@ -108,13 +109,13 @@ class Run:
             return None
         entry = self._recorder.step_line if self._recorded else self._recorder.brief_line
         line = to_step_line(entry(step))
-        self._recorder.count(step)  # only steps that have a line
+        self._recorder.count(step)  # after the line, so that only steps with a line count
         if step.stop is not None:
             self._end(None)
         return line
 
     def _reads_part(self) -> bool:
-        """Whether a part of the prompt was left to be read; it has been read then."""
+        """Read the next part of the prompt. Returns False if no part was left."""
         if self._reading is not None:
             clock = Clock(self._device, precise=True)
             if self._reading.read_part(self._fresh, PART, clock):
@@ -125,7 +126,7 @@ class Run:
     def cancel(self) -> None:
         """End the run and free its memory; harmless after the end.
 
-        Waits for a step that is being taken.
+        Waits for a step that is in progress.
         """
         with self._guard:
             if not self.finished:
@@ -144,13 +145,13 @@ class Run:
         return self._recorder.milliseconds
 
     def summary(self) -> str:
-        """The summary line; for a run that has not ended it says cancelled."""
+        """The summary line. If the run has not ended, its stop is "cancelled"."""
         ended_by = self._ended_by or (None if self.finished else "cancelled")
         return to_line(self._recorder.summary_line(ended_by))
 
 
 def _built(opened: Opened) -> Drafter:
-    """The drafter, and everything that can be made before the text is timed."""
+    """The drafter, with everything prepared that can be made before the text is timed."""
     plan, models = opened.plan, opened.models
     with ENGINE_LOCK:  # both may make graphs of models that other runs read
         drafter = plan.drafter.build(opened.options, models)

@@ -1,4 +1,4 @@
-"""The first station of a run: a request that is checked as far as that is possible before a model is opened."""
+"""The first stage of a run: a request that is checked as far as is possible before a model is opened."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RunRequest:
     drafter: str = "auto"
     options: dict = field(default_factory=dict)
     verifier: str | None = None
-    """The rule; None: the drafter's own."""
+    """The key of the rule; None: the drafter's own rule."""
 
     rule_options: dict = field(default_factory=dict)
     max_new_tokens: int = 128
@@ -40,13 +40,13 @@ class RunRequest:
     top_k: int = 0
     top_p: float = 1.0
     cuts: tuple[tuple[str, float], ...] = ()
-    """Further cuts of p (``engine.core.sampling.CUTS``)."""
+    """Further truncations of p (``engine.core.sampling.CUTS``)."""
 
     seed: int = 0
     dtype: str | None = None
     device: str | None = None
     recorded: bool = True
-    """False: lines hold only the output, and steps may be judged on the device."""
+    """If False, lines hold only the output, and steps may be judged on the device."""
 
     json_schema: str | None = None
     """A JSON schema that the text must follow."""
@@ -55,22 +55,22 @@ class RunRequest:
     """Where a line of Python uses a name, it must exist in the text so far (``engine.chat.python_names``)."""
 
     heal: bool = False
-    """Take the prompt's last tokens back where it may end within a token (``engine.chat.prompt_end``)."""
+    """Take back the prompt's last tokens where the prompt may end within a token (``engine.chat.prompt_end``)."""
 
     memory: Memory | None = None
-    """The visitor's memory, for drafters that learn; a fresh one if None."""
+    """The visitor's memory, for drafters that learn; with None, a new one."""
 
     most_nodes: int | None = None
-    """Most nodes of a step; if the drafter makes more, the run ends with a UserError."""
+    """The most nodes of a step; if the drafter makes more, the run ends with a UserError."""
 
     messages: Sequence[Message] | None = None
-    """A conversation that awaits an answer, in place of the prompt."""
+    """A conversation that awaits an answer; it replaces the prompt."""
 
     stop: Sequence[str] = ()
-    """Strings that end the text once it contains one of them, besides those of the target's generation config."""
+    """Strings that end the text once it contains one of them, besides the strings in the target's generation config."""
 
     own_sampling: bool = False
-    """Sample as the target's generation config says; temperature, top_k, top_p and cuts are not used."""
+    """Sample as the target's generation config says; temperature, top_k, top_p and cuts are ignored."""
 
     @property
     def constrained(self) -> bool:
@@ -82,11 +82,11 @@ MAX_NEW_TOKENS = 100_000
 
 @dataclass(frozen=True)
 class Plan:
-    """A request that has been checked, and the classes and options that it names.
+    """A checked request, with the classes and options that it names.
 
-    options, rule_options: all that are declared, with their values; a drafter's size of 0 is settled once the models
-    are open. sampling: None where the model is to sample as its own generation config says; rule is then None, too,
-    if the request names none.
+    options, rule_options: the values of all declared options; a drafter's size of 0 is settled once the models are
+    open. sampling: None if the model is to sample as its generation config says; then rule is None, too, unless the
+    request names one.
     """
 
     request: RunRequest
@@ -98,7 +98,7 @@ class Plan:
 
     @classmethod
     def of(cls, request: RunRequest) -> Plan:
-        """Raises UserError, one sentence, for anything that does not fit."""
+        """The plan for a request. Raises UserError, one sentence, if the request does not fit."""
         drafter, sampling = drafter_class(request.drafter), None
         options = resolve(f"drafter {drafter.key}", drafter.options, request.options)
         _check_size(drafter, options, request.most_nodes)
@@ -116,13 +116,13 @@ class Plan:
 
     @property
     def needs(self) -> dict[str, str]:
-        """The parts to open: those that the drafter needs, and those that it may use and that are at hand; role -> kind."""
+        """The parts to open, role -> kind: those that the drafter needs, and available parts that it may use."""
         usable = self.drafter.may_use().items()
         parts = self.request.models.parts
         return {**self.drafter.needs, **{role: kind for role, kind in usable if role in parts}}
 
     def sampled_by(self, target: LanguageModel) -> Plan:
-        """The plan with the sampling of the target's generation config, where that was asked for."""
+        """The plan with the sampling of the target's generation config, if the request wants that."""
         if self.sampling is not None:
             return self
         own = own_sampling(target.model)
@@ -130,8 +130,8 @@ class Plan:
 
 
 def rule_for(key: str | None, drafter: type[Drafter], sampling: Sampling) -> type[Verifier]:
-    """The rule of this key, or the drafter's own. Raises UserError for an unknown key, and for a rule of greedy decoding
-    where tokens are drawn or one that cannot judge the drafter's trees."""
+    """The rule with this key; with None, the drafter's own rule. Raises UserError for an unknown key, for a greedy rule
+    at a temperature above 0, and for a rule that cannot judge the drafter's trees."""
     rule = rule_class(drafter.own_rule(sampling) if key is None else key)
     if rule.only_greedy and not sampling.greedy:
         raise UserError(f"The verifier {rule.key} works at temperature 0 only.")
@@ -157,7 +157,7 @@ def _rule(
 
 
 def _check_healing(rule: type[Verifier], sampling: Sampling) -> None:
-    """Raises UserError for a rule or a sampling under which no law of healed texts is kept."""
+    """Raises UserError for a rule or a sampling under which the law of healed texts is not kept."""
     if rule.tests_tokens or rule.constrained_law != MASKED:
         raise UserError(f"The verifier {rule.key} cannot judge a text whose prompt is healed.")
     if not sampling.greedy and (sampling.top_k or sampling.top_p < 1 or sampling.cuts):
@@ -169,7 +169,7 @@ def _check_healing(rule: type[Verifier], sampling: Sampling) -> None:
 def _check_size(
     drafter: type[Drafter], options: Mapping[str, Value], most_nodes: int | None
 ) -> None:
-    """Raises UserError where the options ask for more nodes in a step than are allowed."""
+    """Raises UserError if the options set more nodes for a step than are allowed."""
     name = drafter.size_option
     if most_nodes is None or name is None or options[name] <= most_nodes:
         return
@@ -181,7 +181,7 @@ def _check_size(
 
 
 def _check_text(request: RunRequest) -> None:
-    """Raises UserError for a prompt, an end or a constraint that no text can have."""
+    """Raises UserError for an invalid prompt, length, stop string or constraint."""
     if not 1 <= request.max_new_tokens <= MAX_NEW_TOKENS:
         raise UserError(
             f"The number of new tokens must lie between 1 and {MAX_NEW_TOKENS}, "

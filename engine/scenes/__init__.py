@@ -1,1 +1,1 @@
-"""Small scenes and films drawn by code, sentences about them, and pictures that a prompt brings."""
+"""Small scenes and films drawn by code, sentences about them, and pictures that come with a prompt."""

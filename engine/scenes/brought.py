@@ -1,4 +1,4 @@
-"""Pictures and short films that people bring: decoded within limits, and made as small as a model sees them."""
+"""Pictures and short films that people supply: decoded within limits, and scaled to the size that a model sees."""
 
 from __future__ import annotations
 
@@ -20,20 +20,25 @@ FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 MOST_BYTES = 6_000_000
 MOST_PIXELS = 16_000_000
 TOO_MANY = f"at most {MOST_PIXELS // 1_000_000} million pixels are decoded"
-NARROW = 20  # the longer side must be less than so many times the shorter one
-PAPER = (238, 238, 238)  # behind what is transparent, and beside a picture that is no square
-SMALL = 12_000  # letters of an address that is not made smaller
-MOST_FRAMES = 2000  # of an animation
-PAUSE = 350  # milliseconds of each frame of a film that is shown
+NARROW = 20  # the longer side must be less than 20 times the shorter side
+PAPER = (
+    238,
+    238,
+    238,
+)  # the colour behind transparent pixels and beside a picture that is not square
+SMALL = 12_000  # an address of no more letters is not made smaller
+MOST_FRAMES = 2000  # the most frames of an animation
+PAUSE = 350  # milliseconds for which each frame of a film is shown
 
 _ADDRESS = re.compile(r"data:image/(?:png|jpeg|webp|gif|bmp);base64,([A-Za-z0-9+/=]*)")
 
 
 def seen(data: bytes, side: int, frames: int = 1) -> np.ndarray:
-    """uint8 [side, side, 3]: the whole picture, upright as its EXIF entry says, with paper beside it where it is no square. Of an
-    animation as many frames at even distances, uint8 [frames * side, side, 3], one below the other.
+    """The picture as a model sees it: uint8 [side, side, 3], turned upright by its EXIF entry, and padded if it is not
+    square. Of an animation, ``frames`` frames at even distances, uint8 [frames * side, side, 3], one below the other.
 
-    Raises UserError, one sentence, for bytes that are no picture, and for one that is too large, too narrow or too long.
+    Raises UserError, one sentence, for bytes that are no picture, and for a picture that is too large, too narrow or
+    too long.
     """
     if len(data) > MOST_BYTES:
         raise UserError(f"The picture is larger than {MOST_BYTES // 1_000_000} MB.")
@@ -51,24 +56,24 @@ def seen(data: bytes, side: int, frames: int = 1) -> np.ndarray:
 
 
 def _frames(image: Image.Image, count: int) -> Iterator[Image.Image]:
-    """The frames to be seen, each valid until the next is asked for; the first alone where there are no others."""
-    known = getattr(image, "n_frames", 1)
-    if known == 1 or count == 1:
+    """Yields ``count`` frames, each valid until the next is yielded; only the first if the picture has no others."""
+    total = getattr(image, "n_frames", 1)
+    if total == 1 or count == 1:
         yield image
         return
-    if known > MOST_FRAMES:
-        raise UserError(f"The animation has {known:,} pictures; at most {MOST_FRAMES:,} are read.")
-    if known * image.width * image.height > MOST_PIXELS * count:
+    if total > MOST_FRAMES:
+        raise UserError(f"The animation has {total:,} pictures; at most {MOST_FRAMES:,} are read.")
+    if total * image.width * image.height > MOST_PIXELS * count:
         raise UserError(
-            f"The animation is too large: {known:,} pictures of {image.width:,} × {image.height:,} pixels."
+            f"The animation is too large: {total:,} pictures of {image.width:,} × {image.height:,} pixels."
         )
     for turn in range(count):
-        image.seek(round(turn * (known - 1) / (count - 1)))
+        image.seek(round(turn * (total - 1) / (count - 1)))
         yield image
 
 
 def _small(frame: Image.Image, side: int) -> np.ndarray:
-    """uint8 [side, side, 3]"""
+    """One frame on paper, uint8 [side, side, 3]."""
     upright = ImageOps.exif_transpose(frame).convert("RGBA")
     paper = Image.new("RGBA", upright.size, PAPER)
     whole = Image.alpha_composite(paper, upright).convert("RGB")
@@ -76,7 +81,7 @@ def _small(frame: Image.Image, side: int) -> np.ndarray:
 
 
 def _check_size(width: int, height: int) -> None:
-    """Before anything is decoded."""
+    """Raises UserError for a picture that is too large or too narrow; called before anything is decoded."""
     if width * height > MOST_PIXELS:
         raise UserError(f"The picture has {width:,} × {height:,} pixels; {TOO_MANY}.")
     if max(width, height) >= NARROW * min(width, height):
@@ -93,10 +98,10 @@ def read(file: Path) -> bytes:
 
 
 def bytes_of(address: str) -> bytes:
-    """The bytes in a data address. Raises UserError where it is none of a picture."""
-    found = _ADDRESS.fullmatch(address)
+    """The bytes in a data address. Raises UserError if the address holds no picture."""
+    match = _ADDRESS.fullmatch(address)
     try:
-        return base64.b64decode(found[1], validate=True) if found else _refuse()
+        return base64.b64decode(match[1], validate=True) if match else _refuse()
     except binascii.Error:
         return _refuse()
 
@@ -106,17 +111,19 @@ def _refuse() -> bytes:
 
 
 def png(pixels: np.ndarray) -> str:
-    """A data address with every pixel as it is. pixels: uint8 [height, width, 3], or a film [F * width, width, 3], which plays."""
+    """A lossless data address. pixels: uint8 [height, width, 3], or a film [F * width, width, 3], which becomes an
+    animation."""
     return _address(pixels, "PNG", optimize=True)
 
 
 def small(data: bytes, side: int = SIDE, frames: int = FRAMES) -> str:
-    """A data address of about a thousand letters a frame: what ``seen`` makes of these bytes, with small losses."""
+    """A data address of about a thousand letters per frame: the picture as ``seen`` returns it, compressed with small
+    losses."""
     return _address(seen(data, side, frames), "WEBP", quality=70, method=6)
 
 
 def _address(pixels: np.ndarray, form: str, **how) -> str:
-    """Of a picture, or of an animation."""
+    """The data address of a picture, or of an animation."""
     stream = io.BytesIO()
     first, *others = (
         Image.fromarray(frame) for frame in pixels.reshape(-1, pixels.shape[1], *pixels.shape[1:])

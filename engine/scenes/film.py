@@ -1,6 +1,6 @@
 """Short films of small scenes: up to three things, of which one or two go from cell to cell, come or leave.
 
-A film is held out by a digest of what happens in it, as a scene is by what is in it.
+A digest of the film's content decides whether it is held out from training, as for scenes.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from engine.scenes.scene import (
 )
 
 FRAMES = 8
-MOST = 3  # things
+MOST = 3  # the most things
 ABSENT = -1  # the cell of a thing that has not come, or has left
 WAYS, CHANCES = ("goes", "comes", "leaves", "stays"), (0.65, 0.15, 0.1, 0.1)
-"""The movements of the first thing, and the chance of each; the second thing goes or stays, the third stays."""
+"""The movements of the first thing, and the probability of each. The second thing goes or stays, the third stays."""
 
 
 class Actor(NamedTuple):
-    """cells: its place in each frame, counted row by row, or ``ABSENT``."""
+    """A thing in a film. cells: its cell in each frame, counted row by row, or ``ABSENT``."""
 
     colour: str
     shape: str
@@ -52,11 +52,11 @@ class Actor(NamedTuple):
 
 
 Film = tuple[Actor, ...]
-"""In the order of the cells in which the actors are seen first."""
+"""The actors, sorted by the cell in which each is first seen."""
 
 
 def invent_film(generator: np.random.Generator) -> Film:
-    """One to three actors, no two with one colour and shape, never two in one cell."""
+    """A film of one to three actors. No two have the same colour and shape, and no two are ever in the same cell."""
     while (film := _tried(generator)) is None:
         pass
     return film
@@ -66,7 +66,7 @@ def _tried(generator: np.random.Generator) -> Film | None:
     colours, actors = list(COLOURS), []
     for number in range(int(generator.integers(1, MOST + 1))):
         shapes = DIGITS if generator.random() < DIGIT_SHARE else SHAPES
-        colour, shape = (known[int(generator.integers(len(known)))] for known in (colours, shapes))
+        colour, shape = (names[int(generator.integers(len(names)))] for names in (colours, shapes))
         if number == 0:
             way = str(generator.choice(WAYS, p=CHANCES))
         else:
@@ -82,7 +82,8 @@ def _tried(generator: np.random.Generator) -> Film | None:
 
 
 def _path(way: str, generator: np.random.Generator) -> tuple[int, ...]:
-    """The cells of an actor. An actor that goes takes one step or two, each to a neighbouring cell, at any frames."""
+    """The cells of an actor. An actor that goes takes one step or two, each to a neighbouring cell, at random
+    frames."""
     start, end = (int(cell) for cell in generator.choice(CELLS * CELLS, 2, replace=False))
     when = int(generator.integers(1, FRAMES))
     if way == "stays":
@@ -98,7 +99,7 @@ def _path(way: str, generator: np.random.Generator) -> tuple[int, ...]:
 
 
 def _between(start: int, end: int) -> int:
-    """A cell between start and end; the end itself if it is beside the start."""
+    """The next cell on the way from start to end; the end itself if it is beside the start."""
     (row, column), (down, right) = divmod(start, CELLS), divmod(end, CELLS)
     return (row + _sign(down - row)) * CELLS + column + _sign(right - column)
 
@@ -108,38 +109,38 @@ def _sign(number: int) -> int:
 
 
 def seen_first(actor: Actor) -> int:
-    """The cell in which the actor is seen first."""
+    """The cell in which the actor is first seen."""
     return next(cell for cell in actor.cells if cell != ABSENT)
 
 
 def frame_of(film: Film, frame: int) -> Scene:
-    """The things that one frame shows."""
+    """The scene that one frame shows."""
     there = [actor for actor in film if actor.cells[frame] != ABSENT]
     things = [Thing(actor.cells[frame], actor.colour, actor.shape) for actor in there]
     return tuple(sorted(things))
 
 
 def is_held_out_film(film: Film) -> bool:
-    """Whether no training may draw this film."""
+    """Whether the film is held out, so that no training may draw it."""
     return zlib.crc32(repr([tuple(actor) for actor in film]).encode()) % HELD_OUT == 0
 
 
 def invent_film_for(generator: np.random.Generator, held_out: bool) -> Film:
-    """Invent a film that is held out, or a film that is not."""
+    """A new film that is held out, or a new film that is not."""
     while is_held_out_film(film := invent_film(generator)) is not held_out:
         pass
     return film
 
 
 def numbered_film(number: int) -> tuple[Film, np.ndarray]:
-    """The held-out film of this number, and its frames as ``draw_film`` makes them."""
+    """The held-out film with this number, and its frames as ``draw_film`` draws them."""
     generator = np.random.default_rng((1_000_000_009, number))
     film = invent_film_for(generator, held_out=True)
     return film, draw_film(film, generator)
 
 
 def draw_film(film: Film, generator: np.random.Generator) -> np.ndarray:
-    """uint8 [FRAMES * SIDE, SIDE, 3]: a strip of the frames, one below the other. A thing looks alike in all of them."""
+    """uint8 [FRAMES * SIDE, SIDE, 3]: the frames, one below the other. A thing looks the same in all frames."""
     ground = paper(generator)
     frames = np.stack([ground] * FRAMES)
     for actor in film:

@@ -10,14 +10,14 @@ from engine.scenes.scene_talk import PLACES, Asked, a_thing
 DESCRIBE_FILM = "describe the film."
 FILM_KINDS = ("film", "motion", "mover", "moment")
 NOUNS = tuple(place.split(" ", 1)[1] for place in PLACES)
-"""The name of each cell: the top left, and so on."""
+"""The name of each cell: "the top left", and so on."""
 
 
 def film_caption(film: Film) -> str:
-    """Every actor with what it does, in the order in which they are seen first."""
-    told = [f"{a_thing(actor)} {_way(actor)}" for actor in film]
-    before = ", ".join(told[:-1])
-    return f"{before} and {told[-1]}." if before else f"{told[-1]}."
+    """A sentence on every actor and its movement, in the order in which the film lists them."""
+    clauses = [f"{a_thing(actor)} {_way(actor)}" for actor in film]
+    before = ", ".join(clauses[:-1])
+    return f"{before} and {clauses[-1]}." if before else f"{clauses[-1]}."
 
 
 def _way(actor: Actor) -> str:
@@ -42,14 +42,14 @@ def motion(film: Film, generator: np.random.Generator) -> Asked:
 
 
 def mover(film: Film, generator: np.random.Generator) -> Asked:
-    """A question about the actors that go from one place to another."""
+    """A question about which actors go from one place to another."""
     names = [a_thing(actor) for actor in film if actor.goes]
     said = " and ".join(names) or "nothing"
     return Asked("mover", "what moves?", f"{said} {'move' if len(names) > 1 else 'moves'}.")
 
 
 def moment(film: Film, generator: np.random.Generator) -> Asked:
-    """A question about the place of one actor in the first frame or in the last."""
+    """A question about the place of one actor in the first frame or in the last frame."""
     name, actor = _named(film, generator)
     when = ("first", "last")[int(generator.integers(2))]
     cell = getattr(actor, when)
@@ -61,7 +61,7 @@ FILM_ASKERS = (describe, motion, mover, moment)
 
 
 def asked_film(kind: str, film: Film, generator: np.random.Generator) -> Asked:
-    """A question of this kind."""
+    """A question of this kind about the film, with its answer."""
     return FILM_ASKERS[FILM_KINDS.index(kind)](film, generator)
 
 
@@ -81,7 +81,7 @@ FILM_WORDS = (
     "stays",
     "to",
 )
-"""Beside those of scenes."""
+"""Words in questions and answers about films, besides the words about scenes."""
 
 
 def _named(film: Film, generator: np.random.Generator) -> tuple[str, Actor]:

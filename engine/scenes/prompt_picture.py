@@ -1,6 +1,8 @@
-"""The picture in a prompt, written as in Markdown: ``what is in the middle? ![](scene:7)``; or the film: ``what moves? ![](film:7)``.
+"""The picture in a prompt, written as in Markdown: ``what is in the middle? ![](scene:7)``; or the film: ``what moves?
+![](film:7)``.
 
-A picture is a scene by its number, or a data address with its bytes; a film is one by its number, or an animation's bytes. No file and no other address is ever opened.
+A scene or a film is named by its number; other pictures and animations by a data address with their bytes. No file and
+no other address is ever opened.
 """
 
 from __future__ import annotations
@@ -21,26 +23,29 @@ _PICTURE = re.compile(r"!\[[^\]\n]*\]\(([^()\s]*)\)")
 
 
 def split(prompt: str) -> tuple[str, str | None]:
-    """The words of a prompt, and the address of its picture; None if it has none. Raises UserError for several."""
-    found = _PICTURE.findall(prompt)
-    if len(found) > 1:
-        raise UserError(f"The prompt has {len(found)} pictures; this model sees one.")
-    return " ".join(_PICTURE.sub(" ", prompt).split()), found[0] if found else None
+    """The words of a prompt, and the address of its picture or None. Raises UserError for several pictures."""
+    addresses = _PICTURE.findall(prompt)
+    if len(addresses) > 1:
+        raise UserError(f"The prompt has {len(addresses)} pictures; this model sees one.")
+    return " ".join(_PICTURE.sub(" ", prompt).split()), addresses[0] if addresses else None
 
 
 def joined(words: str, address: str) -> str:
-    """The prompt with its picture's address, the inverse of ``split``."""
+    """The prompt with the address of its picture; the inverse of ``split``."""
     return f"{words} ![]({address})"
 
 
 def is_numbered(address: str) -> bool:
-    """Whether it names a scene or a film by a number."""
+    """Whether the address names a scene or a film by its number."""
     return address.startswith((SCENE, FILM))
 
 
 def pixels(address: str, side: int = SIDE, frames: int = FRAMES) -> np.ndarray:
-    """uint8 [side, side, 3], or a film [frames * side, side, 3]. frames: that a model sees of a film; 1: it sees no films, and of
-    an animation the first picture. Raises UserError, one sentence, for an address of no picture, and for a film that is not seen.
+    """The picture at an address, uint8 [side, side, 3], or the film, uint8 [frames * side, side, 3].
+
+    frames: the number of frames that the model sees of a film; with 1 it sees no films, and the first picture of an
+    animation. Raises UserError, one sentence, for an address that holds no picture, and for a film that the model does
+    not see.
     """
     if address.startswith(FILM) and frames == 1:
         raise UserError("This model sees one picture and no films.")

@@ -15,14 +15,14 @@ PLACES = (
     *("at the left", "in the middle", "at the right"),
     *("at the bottom left", "at the bottom", "at the bottom right"),
 )
-"""Of each cell."""
+"""The place of each cell, in words."""
 DESCRIBE = "describe the picture."
 NUMBERS = ("no", *DIGITS[1 : MOST + 1])
 KINDS = ("caption", "count", "colour", "place", "content")
 
 
 class Asked(NamedTuple):
-    """kind: one of ``KINDS``."""
+    """A question with its answer. kind: one of ``KINDS``."""
 
     kind: str
     question: str
@@ -30,10 +30,10 @@ class Asked(NamedTuple):
 
 
 def caption(scene: Scene) -> str:
-    """Every thing with its colour and its place, in the order of the places."""
-    told = [f"{a_thing(thing)} {PLACES[thing.cell]}" for thing in scene]
-    before = ", ".join(told[:-1])
-    return f"{before} and {told[-1]}." if before else f"{told[-1]}."
+    """A sentence on every thing with its colour and its place, in the order of the places."""
+    clauses = [f"{a_thing(thing)} {PLACES[thing.cell]}" for thing in scene]
+    before = ", ".join(clauses[:-1])
+    return f"{before} and {clauses[-1]}." if before else f"{clauses[-1]}."
 
 
 def describe(scene: Scene, generator: np.random.Generator) -> Asked:
@@ -41,18 +41,18 @@ def describe(scene: Scene, generator: np.random.Generator) -> Asked:
 
 
 def count(scene: Scene, generator: np.random.Generator) -> Asked:
-    """How many things there are of a shape, of a colour, or in all."""
+    """A question about the number of things of a shape, of a colour, or in all."""
     by = generator.choice(["shape", "colour", "all"], p=[0.45, 0.4, 0.15])
     if by == "shape":
         shape = _likely_there([thing.shape for thing in scene], (*SHAPES, *DIGITS), generator)
-        number, one, more = sum(t.shape == shape for t in scene), shape, plural(shape)
+        number, noun, more = sum(t.shape == shape for t in scene), shape, plural(shape)
     elif by == "colour":
         colour = _likely_there([thing.colour for thing in scene], tuple(COLOURS), generator)
         number = sum(thing.colour == colour for thing in scene)
-        one, more = f"{colour} thing", f"{colour} things"
+        noun, more = f"{colour} thing", f"{colour} things"
     else:
-        number, one, more = len(scene), "thing", "things"
-    said = f"there is one {one}." if number == 1 else f"there are {NUMBERS[number]} {more}."
+        number, noun, more = len(scene), "thing", "things"
+    said = f"there is one {noun}." if number == 1 else f"there are {NUMBERS[number]} {more}."
     return Asked("count", f"how many {more} are there?", said)
 
 
@@ -61,12 +61,12 @@ def colour(scene: Scene, generator: np.random.Generator) -> Asked | None:
     thing = _single(scene, lambda thing: thing.shape, generator)
     if thing is None:
         return None
-    asked = f"what colour is the {thing.shape}?"
-    return Asked("colour", asked, f"the {thing.shape} is {thing.colour}.")
+    question = f"what colour is the {thing.shape}?"
+    return Asked("colour", question, f"the {thing.shape} is {thing.colour}.")
 
 
 def place(scene: Scene, generator: np.random.Generator) -> Asked | None:
-    """A question about the place of a thing, if no other thing has the same colour and shape."""
+    """A question about the place of a thing whose colour and shape no other thing has."""
     thing = _single(scene, lambda thing: (thing.colour, thing.shape), generator)
     if thing is None:
         return None
@@ -88,7 +88,7 @@ ASKERS: tuple[Callable[[Scene, np.random.Generator], Asked | None], ...] = (
 
 
 def asked(kind: str, scene: Scene, generator: np.random.Generator) -> Asked | None:
-    """A question of this kind; None where the scene leaves none to ask."""
+    """A question of this kind about the scene; None if the scene has no thing that it could be about."""
     return ASKERS[KINDS.index(kind)](scene, generator)
 
 
@@ -97,9 +97,9 @@ def plural(shape: str) -> str:
 
 
 def words() -> list[str]:
-    """Every word that a question or an answer may hold, sorted."""
-    known = f"a and are colour describe how in is many no nothing one picture the there thing things what where {DESCRIBE[:-1]}"
-    every = [*known.split(), *" ".join(PLACES).split(), *COLOURS, *SHAPES, *DIGITS]
+    """All words that questions and answers may hold, sorted."""
+    other_words = f"a and are colour describe how in is many no nothing one picture the there thing things what where {DESCRIBE[:-1]}"
+    every = [*other_words.split(), *" ".join(PLACES).split(), *COLOURS, *SHAPES, *DIGITS]
     return sorted({*every, *map(plural, (*SHAPES, *DIGITS))})
 
 
@@ -108,7 +108,7 @@ def a_thing(thing) -> str:
 
 
 def _likely_there(there: Sequence, known: Sequence, generator: np.random.Generator):
-    """Mostly one that is in the scene, now and then any."""
+    """A random entry: from ``there``, which the scene holds, in three of four cases, otherwise from ``known``."""
     chosen = there if generator.random() < 0.75 else known
     return chosen[int(generator.integers(len(chosen)))]
 

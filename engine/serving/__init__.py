@@ -1,2 +1,2 @@
-"""A target behind a serving engine: the draft is made here, and the engine, somewhere else, tells what the target thinks of
-it. ``vllm`` is the other way: a recorder that vLLM loads."""
+"""Targets behind a serving engine: the draft is made here, and the engine, on another machine, reports the target's
+log-probabilities. The package ``vllm`` is different: it holds a recorder that vLLM loads."""

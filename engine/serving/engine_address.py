@@ -6,11 +6,11 @@ from urllib.parse import urlsplit
 from engine.errors import UserError
 
 ENGINES = {"vllm": "vLLM", "sglang": "SGLang"}
-"""Scheme of an address -> the engine's name, for people."""
+"""Scheme of an address -> the engine's name for people."""
 
 
 class Address(NamedTuple):
-    """engine: a key of ``ENGINES``. name: of the model, as the engine serves it."""
+    """A parsed address. engine: a key of ``ENGINES``. name: the name under which the engine serves the model."""
 
     engine: str
     host: str
@@ -19,18 +19,18 @@ class Address(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Where the engine is, for people."""
+        """The engine's host and port, for people."""
         return f"{self.host}:{self.port}"
 
 
 def is_served(target: str) -> bool:
-    """Whether this names a model behind an engine."""
+    """Whether ``target`` names a model behind an engine."""
     scheme, mark, _ = target.lower().partition("://")
     return bool(mark) and scheme in ENGINES
 
 
 def read(target: str) -> Address:
-    """Raises UserError for anything other than an address."""
+    """The parsed address. Raises UserError for anything other than an address."""
     try:
         parts = urlsplit(target)
         host, port, name = parts.hostname, parts.port, parts.path.strip("/")

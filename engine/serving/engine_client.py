@@ -1,7 +1,7 @@
-"""Asks a serving engine over HTTP, within bounds of time and size. Whatever goes wrong is one sentence.
+"""HTTP requests to a serving engine, within limits of time and size. Every failure is a UserError of one sentence.
 
-A redirect is not followed: the key, and the text, are for the engine that was named. The key comes from the environment
-alone, and stands in no sentence and no trace.
+A redirect is not followed, because the key and the text are meant for the named engine only. The key comes from the
+environment, and appears in no message and no trace.
 """
 
 import json
@@ -16,26 +16,28 @@ from engine.serving.engine_address import Address
 
 KEY = "DRAFTSCOPE_ENGINE_KEY"
 SECONDS = 120.0
-"""Within which an answer must be complete."""
+"""The time within which an answer must be complete."""
 BYTES = 1 << 28
-"""Of an answer: the log-probabilities of a prompt of 100,000 tokens take half of that."""
+"""The largest answer. The log-probabilities of a prompt of 100,000 tokens take half of that."""
 
 
 class EngineClient:
     def __init__(self, address: Address, seconds: float = SECONDS, most: int = BYTES) -> None:
-        """seconds: within which an answer must be complete. most: bytes of an answer."""
+        """seconds: the time within which an answer must be complete. most: the most bytes of an answer."""
         self.address = address
         self._seconds, self._most = seconds, most
 
     def ask(self, path: str, question: dict | None = None) -> Any:
-        """The engine's answer, a JSON object or list; the question is posted, if there is one. After an answer that
-        breaks off the question is asked once more, in the remaining time: the same question has the same seed, and so
-        the same answer. Whatever interrupts the wait closes the connection, and the engine then stops its work.
-        Raises UserError."""
+        """The engine's answer, a JSON object or list. ``question`` is posted; with None, the request is a GET.
+
+        If an answer breaks off, the request is sent once more, in the remaining time: the same question has the same
+        seed, and so the same answer. An exception during the wait closes the connection, and the engine then stops its
+        work. Raises UserError.
+        """
         place, until = self.address.place, time.monotonic() + self._seconds
         for last in (False, True):
             try:
-                status, told = self._answer(path, question, until)
+                status, body = self._answer(path, question, until)
                 break
             except TimeoutError:
                 raise UserError(
@@ -44,11 +46,12 @@ class EngineClient:
             except (OSError, HTTPException):
                 if last:
                     raise UserError(f"The engine at {place} broke off its answer.") from None
-        self._check(status, told)
-        return self._parsed(told)
+        self._check(status, body)
+        return self._parsed(body)
 
     def _answer(self, path: str, question: dict | None, until: float) -> tuple[int, bytes]:
-        """Status and body. Raises UserError where no engine answers, TimeoutError, and what the connection raises."""
+        """Status and body of the response. Raises UserError if no engine answers, TimeoutError, and exceptions of the
+        connection."""
         left = max(until - time.monotonic(), 0.001)
         connection = HTTPConnection(self.address.host, self.address.port, timeout=left)
         headers = {"Content-Type": "application/json", "Connection": "close"}
@@ -67,13 +70,14 @@ class EngineClient:
             connection.close()
 
     def _whole(self, response: HTTPResponse, connection: HTTPConnection, until: float) -> bytes:
-        """Raises TimeoutError, and what the connection raises."""
+        """The whole body of the response. Raises TimeoutError, UserError if it is too large, and exceptions of the
+        connection."""
         parts, size = [], 0
         while True:
             left = until - time.monotonic()
             if left <= 0:
                 raise TimeoutError
-            if connection.sock is not None:  # None once the last of the answer is on its way
+            if connection.sock is not None:  # None once the end of the answer has arrived
                 connection.sock.settimeout(left)
             part = response.read1(1 << 20)
             if not part:
@@ -84,7 +88,7 @@ class EngineClient:
                 raise UserError(
                     f"The engine at {self.address.place} sends more than {self._most / 1e6:,.0f} MB."
                 )
-        if response.length:  # read1 does not tell of what is missing
+        if response.length:  # read1 does not report missing bytes
             raise HTTPException
         return b"".join(parts)
 
@@ -116,7 +120,7 @@ class EngineClient:
 
 
 def _message(told: bytes) -> str:
-    """What an engine says of an error, on one line."""
+    """The engine's error message, on one line."""
     try:
         answer = json.loads(told)
         error = answer.get("error", answer)

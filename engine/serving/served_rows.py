@@ -1,7 +1,7 @@
-"""The target's law at the places of a draft, as far as a serving engine reports it.
+"""The target's law at the nodes of a draft, according to a serving engine's answers.
 
-Of each row, only some log-probabilities are known. What is left of p is spread evenly over all other tokens: its sum is
-right, and at temperature 0 the likeliest token, which decides, stays the likeliest.
+Only some log-probabilities of each row are known. The remaining probability is spread evenly over all other tokens: its
+sum is right, and at temperature 0 the likeliest token, which decides, stays the likeliest.
 """
 
 import math
@@ -16,18 +16,18 @@ from engine.core.seen import Seen
 from engine.core.tree import ROOT, DraftTree
 
 KNOWN = 8
-"""Log-probabilities of a row that are asked for at temperature 0, as many as a trace shows; and, at temperature 1, how many
-tokens a draft model draws from."""
+"""The log-probabilities of a row that are requested at temperature 0, as many as a trace shows; at temperature 1, the
+number of tokens from which a draft model draws."""
 MOST_PROMPTS = 64
 MOST_TOKENS = 1 << 20
-"""Of all prompts of a question together."""
+"""The most tokens in all prompts of a question together."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """The target's law in one place, as far as it is told.
+    """The part of the target's law at one node that the engine reports.
 
-    told: log-probabilities of tokens. drawn: the engine's own draw from p without the tokens in ``banned``; None at
+    told: token -> log-probability. drawn: the engine's own draw from p without the tokens in ``banned``; None at
     temperature 0.
     """
 
@@ -36,23 +36,24 @@ class Row:
     banned: frozenset[int] = frozenset()
 
     def logits(self, vocabulary: int) -> Tensor:
-        """[V]. Raises ValueError for numbers that are no log-probabilities, and IndexError for an unknown token."""
-        told = self.told
-        if not told or any(not p <= 1e-4 for p in told.values()):
+        """[V], the law with unknown tokens sharing the rest of p. Raises ValueError for numbers that are no
+        log-probabilities, and IndexError for an unknown token."""
+        logprobs = self.told
+        if not logprobs or any(not p <= 1e-4 for p in logprobs.values()):
             raise ValueError
-        if not 0 <= min(told) <= max(told) < vocabulary:
+        if not 0 <= min(logprobs) <= max(logprobs) < vocabulary:
             raise IndexError
-        rest, others = 1 - sum(map(math.exp, told.values())), vocabulary - len(told)
+        rest, unknown = 1 - sum(map(math.exp, logprobs.values())), vocabulary - len(logprobs)
         row = torch.full(
-            (vocabulary,), math.log(rest / others) if min(rest, others) > 0 else -math.inf
+            (vocabulary,), math.log(rest / unknown) if min(rest, unknown) > 0 else -math.inf
         )
-        row[list(told)] = torch.tensor(list(told.values()))
+        row[list(logprobs)] = torch.tensor(list(logprobs.values()))
         return row
 
 
 @dataclass(frozen=True)
 class ServedSeen(Seen):
-    """rows: of the root and of each node. calls: how many questions the engine was asked."""
+    """The result of a reading. rows: of the root and of each node. calls: the number of requests to the engine."""
 
     rows: Sequence[Row] = ()
     calls: int = 1
@@ -60,9 +61,9 @@ class ServedSeen(Seen):
 
 @dataclass(frozen=True)
 class Reading:
-    """A question to the serving engine: a text, and a draft behind it.
+    """A text and a draft after it, which the serving engine is to read.
 
-    seed: seeds the engine's draws at temperature 1; None at temperature 0.
+    seed: the seed of the engine's draws at temperature 1; None at temperature 0.
     """
 
     text: Sequence[int]
@@ -70,11 +71,11 @@ class Reading:
     seed: int | None = None
 
     def prompt(self, place: int) -> list[int]:
-        """The tokens up to a place, the root or a node."""
+        """The text and the tokens of the draft up to ``place``, the root or a node."""
         return [*self.text, *(self.tree.tokens[node] for node in self.path(place))]
 
     def path(self, place: int) -> list[int]:
-        """The nodes from the first one below the root to this one."""
+        """The nodes from depth 1 down to ``place``; empty for the root."""
         path: list[int] = []
         while place != ROOT:
             path.append(place)
@@ -83,12 +84,12 @@ class Reading:
 
     @property
     def leaves(self) -> list[int]:
-        """The places without children."""
+        """The nodes without children, or the root if the draft is empty."""
         tree = self.tree
         return [place for place in range(ROOT, len(tree)) if not tree.children(place)]
 
     def possible(self, place: int) -> frozenset[int]:
-        """The tokens that the draft has, or could have drawn, below a place."""
+        """The tokens that the draft has, or could have drawn, below ``place``."""
         tree = self.tree
         tokens = {tree.tokens[node] for node in tree.children(place)}
         for drawn in tree.draws.get(place, ()):
@@ -99,8 +100,9 @@ class Reading:
 
 @dataclass(frozen=True)
 class Question:
-    """path: on the server. prompts: that the engine must read. rows: makes rows, by place, of the engine's answer. It raises
-    KeyError, IndexError, TypeError, ValueError or AttributeError for an answer that the engine would not give."""
+    """A request to the engine. path: of the URL. prompts: the prompts that the engine must read. rows: a function from
+    the engine's answer to rows by node. It raises KeyError, IndexError, TypeError, ValueError or AttributeError for a
+    malformed answer."""
 
     path: str
     body: dict

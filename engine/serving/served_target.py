@@ -1,8 +1,8 @@
 """A model behind a serving engine, as a target.
 
-Each round asks the engine to read the text and the whole draft. Its answer tells some log-probabilities of each row, and at
-temperature 1 it also draws tokens (``engine.serving.served_text``). The times of a round say little: the text travels each
-time, and the engine may read it anew.
+In each step the engine reads the text and the whole draft. It reports some log-probabilities of each row, and at
+temperature 1 it also draws tokens (``engine.serving.served_text``). The times of a step mean little: the text is sent
+each time, and the engine may read it again.
 """
 
 from collections.abc import Sequence
@@ -38,13 +38,14 @@ from engine.serving.served_rows import (
 SAMPLE = (
     "Once upon a time, 12 + 30 = 42.\n\ndef area(width):\n\treturn 'Grüße, 漢字 🦊'  # <b>?</b>"
 )
-"""A text that two vocabularies split in two ways."""
+"""A text that different vocabularies are likely to split differently."""
 OPENING = 2.4
-"""Seconds within which each of the two questions must be answered that are asked when the target is opened."""
+"""Seconds within which each of the two requests must be answered that are made when the target is opened."""
 SERVED = frozenset({"draft", "pard", "datastore"})
-"""Kinds of parts that ask nothing of the target itself."""
+"""Kinds of parts that need nothing of the target's module."""
 SAMPLED_RULES = ("rejection", "block", "traversal")
-"""Rules for temperature 1. They weigh only tokens that the draft has or could have drawn, and the sum of all others."""
+"""Rules for temperature 1. They need p only of tokens that the draft has or could have drawn, and the sum over all
+others."""
 QUESTIONS = {"vllm": vllm_questions.questions, "sglang": sglang_questions.questions}
 
 
@@ -52,20 +53,20 @@ READS_ITSELF = "reads with the target itself, which an engine does not allow"
 
 
 def reads_itself(drafter: type[Drafter]) -> bool:
-    """Whether the drafter asks for more than a target behind an engine can tell."""
+    """Whether the drafter needs more than a target behind an engine can report."""
     own = drafter.uses_target or drafter.loop != "speculative"
     return own or not SERVED.issuperset(drafter.needs.values())
 
 
 class ServedTarget:
-    """The target at this address. Attributes as of ``engine.model.language_model.LanguageModel``, as far as a drafter
-    that only proposes needs them."""
+    """The target at an address. It has those attributes of ``engine.model.language_model.LanguageModel`` that drafters
+    which only propose need."""
 
     asynchronous = False
     torch_threads = None
     picture = None
     leading = ()
-    parameters = 0  # nobody tells
+    parameters = 0  # unknown
     dtype = "as served"
     device = torch.device("cpu")
     known = KNOWN
@@ -73,7 +74,8 @@ class ServedTarget:
     holds_branches = False
 
     def __init__(self, address: str, tokenizer_folder: str) -> None:
-        """tokenizer_folder: holds the target's own tokenizer. Raises UserError where no engine serves such a model."""
+        """Connect to the engine. tokenizer_folder: holds the target's own tokenizer. Raises UserError if no engine
+        serves this model."""
         self._client, self._opening = (
             EngineClient(read(address)),
             EngineClient(read(address), OPENING),
@@ -90,13 +92,13 @@ class ServedTarget:
         self.end_tokens, self.ends_named_by = ends_of(_named_by(folder), self.tokenizer)
 
     def _context(self) -> int:
-        """Tokens of the longest text. Raises UserError where the engine does not serve the model."""
+        """The longest text in tokens. Raises UserError if the engine does not serve the model."""
         models = self._field("data", "/v1/models")
         named = {model.get("id"): model for model in models} if _are_objects(models) else {}
         if self.served_name not in named:
-            known = ", ".join(str(name)[:80] for name in list(named)[:8])
+            served = ", ".join(str(name)[:80] for name in list(named)[:8])
             raise UserError(
-                f"The engine at {self._client.address.place} serves no model {self.served_name!r}; it serves: {known}."
+                f"The engine at {self._client.address.place} serves no model {self.served_name!r}; it serves: {served}."
             )
         context = named[self.served_name].get("max_model_len")
         if not isinstance(context, int) or context < 2:
@@ -104,7 +106,7 @@ class ServedTarget:
         return context
 
     def _check_vocabulary(self, folder: str) -> None:
-        """Raises UserError where the engine splits a text into other tokens."""
+        """Raises UserError if the engine splits a text into other tokens than the tokenizer here."""
         question = {"model": self.served_name, "prompt": SAMPLE, "add_special_tokens": False}
         if self._field("tokens", "/tokenize", question) != list(
             self.tokenizer(SAMPLE, add_special_tokens=False)["input_ids"]
@@ -114,14 +116,15 @@ class ServedTarget:
             )
 
     def _field(self, name: str, path: str, question: dict | None = None) -> object:
-        """A field of an answer; None if it has none."""
+        """A field of the engine's answer; None if the answer has no such field."""
         answer = self._opening.ask(path, question)
         return answer.get(name) if isinstance(answer, dict) else None
 
     def check(
         self, drafter: type[Drafter], sampling: Sampling, rule: type[Verifier], masked: bool
     ) -> None:
-        """Raises UserError for what cannot be had of an engine. masked: whether the text must follow a schema."""
+        """Raises UserError for a request that an engine cannot serve. masked: whether the text must follow a
+        constraint."""
         if not sampling.greedy and sampling.temperature != 1:
             raise UserError(
                 "A target behind an engine writes at temperature 0 or 1: for others p would have to be known of every token."
@@ -143,18 +146,18 @@ class ServedTarget:
             raise UserError(f"{drafter.title or drafter.key} {READS_ITSELF}.")
 
     def session(self, capacity: int, features: Sequence[int] = ()) -> "ServedSession":
-        """A text of its own."""
+        """A session for one text."""
         return ServedSession(self)
 
     def expect(self, features: Sequence[int], nodes: int, coming: Expected = UNKNOWN) -> None:
-        """Raises UserError for a drafter that wants hidden states."""
+        """Raises UserError for a drafter that needs hidden states."""
         if features:
             raise UserError(
                 "This drafter needs the target's hidden states, which an engine does not tell."
             )
 
     def read(self, reading: Reading) -> ServedSeen:
-        """Ask the engine about a text and a draft. Raises UserError."""
+        """Have the engine read a text and a draft. Raises UserError."""
         rows: dict[int, Row] = {}
         calls = 0
         for question in self._questions(self.served_name, reading):
@@ -175,8 +178,8 @@ class ServedTarget:
             ) from None
         except (KeyError, ValueError):
             raise self._nonsense() from None
-        told = [rows[place] for place in range(ROOT, len(reading.tree))]
-        return ServedSeen(torch.stack(logits), None, rows=told, calls=calls)
+        told_rows = [rows[place] for place in range(ROOT, len(reading.tree))]
+        return ServedSeen(torch.stack(logits), None, rows=told_rows, calls=calls)
 
     def _nonsense(self) -> UserError:
         address = self._client.address
@@ -186,8 +189,8 @@ class ServedTarget:
 
 
 class ServedSession:
-    """One text. Its tokens are sent with every draft. postponed: nothing is read before the first look. seed: of a text
-    that is sampled; None at temperature 0."""
+    """One text, whose tokens are sent with every draft. postponed: 0, because prompts are not read before the first
+    look. seed: the seed of a sampled text; None at temperature 0."""
 
     features: tuple[int, ...] = ()
     postponed = 0
@@ -215,7 +218,7 @@ class ServedSession:
     def look(self, draft: Draft) -> ServedSeen:
         self._looked, _ = draft.rows
         text = [*self._text, draft.root]
-        # each place of a text has a seed of its own; asked again, the engine draws the same
+        # each position of a text has a seed of its own, so a repeated request draws the same tokens
         seed = (
             None
             if self.seed is None
@@ -232,7 +235,7 @@ class ServedSession:
 
 
 def _check_size(question: Question) -> None:
-    """Raises UserError for a question that is too large to be sent."""
+    """Raises UserError for a question that is too large to send."""
     count, tokens = len(question.prompts), sum(map(len, question.prompts))
     if count > MOST_PROMPTS:
         raise UserError(
@@ -245,11 +248,11 @@ def _check_size(question: Question) -> None:
 
 
 def _are_objects(answers: object) -> bool:
-    return isinstance(answers, list) and all(isinstance(each, dict) for each in answers)
+    return isinstance(answers, list) and all(isinstance(answer, dict) for answer in answers)
 
 
 def _named_by(folder: Path) -> SimpleNamespace:
-    """What names the ends of a text, beside a tokenizer."""
+    """An object with the generation config beside a tokenizer, in the form that ``ends_of`` reads."""
     try:
         config = GenerationConfig.from_pretrained(folder)
     except OSError:

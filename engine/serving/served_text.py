@@ -1,10 +1,10 @@
-"""A text whose target is behind a serving engine, at temperature 1 too, where only some of p is known.
+"""A text whose target is behind a serving engine, also at temperature 1, where only a part of p is known.
 
-A draft model draws from its few likeliest tokens. Of these, and of all drafted tokens, the engine tells p. So the rule knows
-everything that it weighs: a drafted token x is kept with probability min(1, p(x)/q(x)), and what a refusal leaves of p is known
-for these tokens one by one, and for all others, where q is 0, as a sum. The rule spreads this sum evenly. If the next token
-then is one of the others, the engine itself draws which: from p without the tokens whose p is known. Together that is the
-residual of Leviathan et al. (2023), exactly.
+A draft model draws from its few likeliest tokens. The engine reports p of these and of all drafted tokens. So the rule
+has all numbers that it needs: a drafted token x is kept with probability min(1, p(x)/q(x)), and the residual after a
+refusal is known for each of these tokens, and for all others, where q is 0, as a sum. The rule spreads this sum evenly.
+If the next token is then one of the others, the engine itself draws it: from p without the tokens whose p is known.
+Together this is exactly the residual of Leviathan et al. (2023).
 """
 
 from dataclasses import replace
@@ -40,12 +40,13 @@ class ServedText(Text):
         return replace(judged, judging=verdict)
 
     def _passes(self, seen: Seen) -> dict[str, int]:
-        """A question to the engine counts as a pass of the target."""
+        """The passes of a step; each request to the engine counts as a pass of the target."""
         return super()._passes(seen) | {"target": seen.calls}
 
 
 def final_token(verdict: Verdict, seen: ServedSeen) -> int:
-    """The rule's own token where its p is known by itself; else the engine's. Raises UserError for a draw that cannot be."""
+    """The rule's final token if its p is reported by itself; otherwise the engine's draw. Raises UserError for an
+    impossible draw."""
     row = seen.rows[verdict.walk[-1] + 1]
     if verdict.final_token in row.banned:
         return verdict.final_token

@@ -1,9 +1,9 @@
-"""How SGLang is asked about a draft: ``/generate`` with token ids, as its documentation says.
+"""Requests to SGLang about a draft: ``/generate`` with token ids, according to its documentation.
 
-One question tells all rows: a prompt for each path of the draft. The engine begins where the text ends
-(``logprob_start_len``), so what it has kept of the text serves. At temperature 1 it tells p of the tokens that the draft has or
-could have drawn (``token_ids_logprob``); and each place where something was drafted is one more prompt, after which the
-engine draws among all other tokens (``logit_bias``).
+One request gives all rows: it has a prompt for each path of the draft. The engine reports from the end of the text on
+(``logprob_start_len``), so its cache of the text is used. At temperature 1 it reports p of the tokens that the draft
+has or could have drawn (``token_ids_logprob``). Each node with children is one more prompt, after which the engine
+draws among all other tokens (``logit_bias``).
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ BAN = -100.0
 PLAIN = {
     "max_new_tokens": 1,
     "ignore_eos": True,
-    # else the model's own generation config decides
+    # without these, the model's generation config decides
     "top_p": 1.0,
     "top_k": -1,
     "min_p": 0.0,
@@ -27,7 +27,7 @@ PLAIN = {
 
 
 def questions(name: str, reading: Reading) -> Iterator[Question]:
-    """The questions whose answers together give all rows. name: unused, as a server has one model only."""
+    """The requests whose answers together give all rows. name: unused, as a server has only one model."""
     leaves, seed = reading.leaves, reading.seed
     inner = [place for place in range(ROOT, len(reading.tree)) if place not in leaves]
     drawn = [] if seed is None else inner
@@ -49,8 +49,8 @@ def questions(name: str, reading: Reading) -> Iterator[Question]:
         body["token_ids_logprob"] = named
 
     def rows(answer: Sequence[dict]) -> dict[int, Row]:
-        metas = [each["meta_info"] for each in answer]
-        told: dict[int, dict[int, float]] = {}
+        metas = [entry["meta_info"] for entry in answer]
+        law_at: dict[int, dict[int, float]] = {}
         own: dict[int, int] = {}
         for place, meta in zip((*leaves, *drawn), metas, strict=True):
             ((_, own[place], *_),) = meta["output_token_logprobs"]
@@ -59,22 +59,22 @@ def questions(name: str, reading: Reading) -> Iterator[Question]:
             path = reading.path(place)
             tokens = [reading.tree.tokens[node] for node in path]
             for above, law in zip([ROOT, *path], _laws(meta, tokens, bool(named)), strict=True):
-                told[above] = law | told.get(above, {})
+                law_at[above] = law | law_at.get(above, {})
         if seed is None:
-            return {place: Row(law) for place, law in told.items()}
-        banned = {place: possible.get(place, frozenset()) for place in told}
-        if any(not banned[place] <= told[place].keys() for place in told):
+            return {place: Row(law) for place, law in law_at.items()}
+        banned = {place: possible.get(place, frozenset()) for place in law_at}
+        if any(not banned[place] <= law_at[place].keys() for place in law_at):
             raise ValueError
-        return {place: Row(law, own[place], banned[place]) for place, law in told.items()}
+        return {place: Row(law, own[place], banned[place]) for place, law in law_at.items()}
 
     yield Question(PATH, body, prompts, rows)
 
 
 def _laws(meta: dict, tokens: Sequence[int], named: bool) -> list[dict[int, float]]:
-    """Log-probabilities after the text and after each node of a path. tokens: of the path. named: whether p of named tokens
-    was asked for."""
+    """Log-probabilities after the text and after each node of a path. tokens: the tokens of the path. named: whether
+    the request named tokens."""
     kinds = ["top_logprobs", *(["token_ids_logprobs"] if named else [])]
-    # the first token has none before it; SGLang calls a token of the path by another id if it is the last one it knows
+    # the first token has no law before it; ids are the path's: SGLang gives a vocabulary's last token another id
     own = [
         [(p, token)]
         for (p, *_), token in zip(meta["input_token_logprobs"][1:], tokens, strict=True)
@@ -86,5 +86,5 @@ def _laws(meta: dict, tokens: Sequence[int], named: bool) -> list[dict[int, floa
 
 
 def _law(entries: Sequence[Sequence]) -> dict[int, float]:
-    """entries: lists of log-probability, token and perhaps its text."""
+    """Token -> log-probability. entries: lists of (log-probability, token), perhaps with the token's text."""
     return {int(token): float(p) for row in entries for p, token, *_ in row}

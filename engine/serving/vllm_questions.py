@@ -1,11 +1,12 @@
-"""How vLLM is asked about a draft: ``/v1/completions`` with token ids.
+"""Requests to vLLM about a draft: ``/v1/completions`` with token ids.
 
-At temperature 0 one question tells all rows (``prompt_logprobs``): a prompt for each path of the draft, read as a whole.
+At temperature 0 one request gives all rows (``prompt_logprobs``): it has a prompt for each path of the draft.
 
-At temperature 1 each place of the draft is a prompt of its own, after which the engine draws one token. The question names
-the tokens that the draft has or could have drawn: the engine tells p of each (``logprob_token_ids``), and draws among all
-others (``logit_bias``), so that nothing is left to ask after a refusal. It keeps the beginning of the text between
-questions, where its prefix cache is on. A question may name 128 tokens; a draft that could have drawn more takes several.
+At temperature 1 each node of the draft is a prompt of its own, after which the engine draws one token. The request
+names the tokens that the draft has or could have drawn: the engine reports p of each (``logprob_token_ids``), and draws
+among all others (``logit_bias``), so that no request is needed after a refusal. It keeps the beginning of the text
+between requests if its prefix cache is on. A request may name 128 tokens; a draft that could have drawn more takes
+several.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,14 +17,14 @@ from engine.serving.served_rows import KNOWN, Question, Reading, Row
 
 PATH = "/v1/completions"
 MOST_NAMED = 128
-"""Tokens of which vLLM tells p by their names, in one question."""
+"""The most tokens that one request may name to get their p."""
 BAN, BANNED = -100.0, -80.0
-"""What is added to the logit of a token that must not be drawn; log-probabilities below this are those after it."""
+"""BAN is added to the logits of tokens that must not be drawn; log-probabilities below BANNED include this addition."""
 PLAIN = {
     "max_tokens": 1,
     "ignore_eos": True,
     "return_tokens_as_token_ids": True,
-    # else the model's own generation config decides
+    # without these, the model's generation config decides
     "top_p": 1.0,
     "top_k": 0,
     "min_p": 0.0,
@@ -34,7 +35,8 @@ PLAIN = {
 
 
 def questions(name: str, reading: Reading) -> Iterator[Question]:
-    """The questions whose answers together give all rows. name: the model's. Raises UserError if no question fits the draft."""
+    """Yields the requests whose answers together give all rows. name: the model's name. Raises UserError if no request
+    fits the draft."""
     if reading.seed is None:
         yield _likeliest(name, reading)
         return
@@ -49,22 +51,22 @@ def _likeliest(name: str, reading: Reading) -> Question:
     body |= {"prompt_logprobs": KNOWN, "logprobs": KNOWN}
 
     def rows(answer: dict) -> dict[int, Row]:
-        told: dict[int, dict[int, float]] = {}
+        law_at: dict[int, dict[int, float]] = {}
         for choice in _choices(answer, len(prompts)):
             path = reading.path(leaves[choice["index"]])
             begin = len(reading.text)
             read = choice["prompt_logprobs"][begin : begin + len(path)]
             laws = [{int(token): float(e["logprob"]) for token, e in row.items()} for row in read]
             for place, law in zip([ROOT, *path], [*laws, _law(choice)], strict=True):
-                # paths that part at a place tell different next tokens there
-                told[place] = law | told.get(place, {})
-        return {place: Row(law) for place, law in told.items()}
+                # paths that part at a place give p of different next tokens there
+                law_at[place] = law | law_at.get(place, {})
+        return {place: Row(law) for place, law in law_at.items()}
 
     return Question(PATH, body, prompts, rows)
 
 
 def _drawn(name: str, reading: Reading, places: Sequence[int], named: frozenset[int]) -> Question:
-    """About these places. named: tokens whose p is told, and which the engine does not draw."""
+    """The request about these nodes. named: tokens whose p is reported and which the engine must not draw."""
     prompts = [reading.prompt(place) for place in places]
     body = {"model": name, "prompt": prompts, "temperature": 1.0, "seed": reading.seed} | PLAIN
     body["logprobs"] = len(named) or KNOWN
@@ -73,24 +75,24 @@ def _drawn(name: str, reading: Reading, places: Sequence[int], named: frozenset[
         body["logit_bias"] = {str(token): BAN for token in sorted(named)}
 
     def rows(answer: dict) -> dict[int, Row]:
-        told = {}
+        row_at = {}
         for choice in _choices(answer, len(prompts)):
             (token,) = choice["logprobs"]["tokens"]
             row = Row(_law(choice), _id(token), named)
             if not named <= row.told.keys():
                 raise ValueError
-            told[places[choice["index"]]] = row
-        if named and all(row.told[token] < BANNED for row in told.values() for token in named):
+            row_at[places[choice["index"]]] = row
+        if named and all(row.told[token] < BANNED for row in row_at.values() for token in named):
             raise UserError(
                 "This vLLM tells p after the ban on tokens; start it with --logprobs-mode raw_logprobs."
             )
-        return told
+        return row_at
 
     return Question(PATH, body, prompts, rows)
 
 
 def _groups(reading: Reading) -> Iterator[tuple[list[int], frozenset[int]]]:
-    """Places that are asked about together, and the tokens that are named there."""
+    """Yields nodes that share a request, with the tokens that the request names."""
     places: list[int] = []
     named: frozenset[int] = frozenset()
     for place in range(ROOT, len(reading.tree)):
@@ -114,7 +116,7 @@ def _choices(answer: dict, count: int) -> list[dict]:
 
 
 def _law(choice: dict) -> dict[int, float]:
-    """Log-probabilities of the token behind a prompt."""
+    """Log-probabilities of the token after a prompt."""
     (last,) = choice["logprobs"]["top_logprobs"]
     return {_id(token): float(p) for token, p in last.items()}
 

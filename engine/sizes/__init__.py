@@ -1,1 +1,1 @@
-"""How many tokens to draft: measured on this machine, remembered, settled before a run."""
+"""How many tokens to draft: measured on this machine, stored, and settled before a run."""

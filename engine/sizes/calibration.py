@@ -1,4 +1,5 @@
-"""When measuring is given up: beside other busy processes it takes long and tells little."""
+"""Measurements of step costs: when measuring is abandoned, how results are stored, and when later runs make them
+doubtful."""
 
 from __future__ import annotations
 
@@ -12,11 +13,13 @@ from engine.remembered import Remembered
 
 SECONDS = 2.0
 SHARE = 0.75
-"""A thread that gets less of a core than this while it measures is not alone on its machine."""
+"""A thread that gets less than this share of a core while it measures is not alone on its machine."""
 
 
 class Patience:
-    """When measuring is given up: beside other busy processes it takes long and tells little. Its time starts when it is made. clocks: wall time, and the time that this thread spent on a core."""
+    """Decides when to abandon measuring: beside other busy processes it takes long and says little. Its time starts
+    when it is made.
+    clocks: wall time, and the time that this thread has spent on a core."""
 
     def __init__(
         self, clocks: tuple[Callable[[], float], Callable[[], float]] = (perf_counter, thread_time)
@@ -35,15 +38,17 @@ class Patience:
 DOUBTS = 3  # contradictions in a row after which an entry no longer counts
 TOLERATED = 2.0  # how many times slower or faster a run's steps may be, on a machine without noise
 MOST_NOISE = 4.0
-FEWEST_STEPS = 8  # in a run that may contradict an entry
+FEWEST_STEPS = 8  # the fewest steps of a run that may contradict an entry
 MEMORY = Remembered("step_costs.json")
 _WRITING = threading.Lock()
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """costs: milliseconds of a step by size. gains: tokens of a step by size, for models that bring none.
-    noise: how much a cost varied, as a share of the cost. doubts: runs in a row that contradicted the costs."""
+    """A measurement of a drafter's steps by size.
+    costs: size -> milliseconds of a step. gains: size -> tokens of a step, for models that come without gains.
+    noise: how much a cost varied, as a share of the cost. doubts: the number of runs in a row that contradicted the
+    costs."""
 
     costs: Mapping[int, float]
     gains: Mapping[int, float] = field(default_factory=dict)
@@ -52,7 +57,7 @@ class Measurement:
 
     @classmethod
     def of(cls, content: object) -> Measurement | None:
-        """An entry read from the content of the file; None for anything else."""
+        """The measurement in an entry of the file; None if the entry is invalid."""
         try:
             tables = [
                 {int(size): float(value) for size, value in content[name].items()}  # type: ignore[index]
@@ -70,13 +75,13 @@ class Measurement:
         return self.doubts >= DOUBTS
 
     def contradicted_by(self, size: int, milliseconds: float) -> bool:
-        """Whether steps of this size that took this long contradict the measurement."""
+        """Whether steps of this size that took ``milliseconds`` each contradict the measurement."""
         bound = TOLERATED + 3 * self.noise
         ratio = milliseconds / self.costs.get(size, milliseconds)
         return not 1 / bound <= ratio <= bound
 
     def after(self, old: Measurement | None) -> Measurement:
-        """This new measurement, with the noise implied by the change since the old one."""
+        """This new measurement, with noise raised to half of the largest relative change since the old one."""
         if old is None:
             return self
         changes = [
@@ -89,18 +94,18 @@ class Measurement:
 
 
 def recall(key: str) -> Measurement | None:
-    """The measurement remembered under this key, doubtful or not."""
+    """The measurement stored under this key, doubtful or not; None if there is none."""
     return Measurement.of(MEMORY.read().get(key))
 
 
 def remember(key: str, measured: Measurement) -> bool:
-    """Returns whether the measurement could be written."""
+    """Store the measurement. Returns whether it could be written."""
     with _WRITING:
         return MEMORY.write(MEMORY.read() | {key: asdict(measured)})
 
 
 def observed(key: str, size: int, steps: int, milliseconds: float) -> None:
-    """Record a finished run whose steps of this size took ``milliseconds`` each."""
+    """Compare the stored costs with a finished run of ``steps`` steps of this size that took ``milliseconds`` each."""
     entry = recall(key)
     if entry is None or steps < FEWEST_STEPS or milliseconds <= 0:
         return

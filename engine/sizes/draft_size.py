@@ -3,11 +3,11 @@
 Two numbers per size (nodes of a chain or tree) decide. The *gain*, the tokens of a step, depends on the models: it was
 measured when they were trained and is stored beside them (``gains.json``); for a pair without that file it is measured
 here. The *cost*, the milliseconds of a step, depends on the machine: it is measured here, once, by taking real steps on
-prompts of the same kinds, and remembered in the user's cache folder (``engine.sizes.calibration``), so that the same
-options resolve to the same numbers the next time. Both are geometric means over the kinds of text, so their quotient is
-the geometric mean of the speeds: every kind counts alike, however many steps its texts take. On a machine that is busy
-with other work, measuring is given up (``engine.sizes.calibration``), and this process uses the usual size. It also does
-so if DRAFTSCOPE_MEASURE is 0.
+prompts of the same kinds, and stored in the user's cache folder (``engine.sizes.calibration``), so that the same
+options give the same numbers the next time. Both are geometric means over the kinds of text, so their quotient is the
+geometric mean of the speeds: every kind counts equally, however many steps its texts take. On a machine that is busy
+with other work, measuring is abandoned (``engine.sizes.calibration``), and this process uses the drafter's default
+size, ``usual_size``. It also does so if DRAFTSCOPE_MEASURE is 0.
 """
 
 import json
@@ -35,9 +35,9 @@ from engine.sizes.preparing import prepare
 from engine.sizes.verify_cost import verify_costs
 
 SIZES = (1, 2, 4, 7, 11, 16)
-"""Beyond the last size there is little to gain, and a picture of the draft would be unreadable."""
+"""Sizes that are measured. Beyond the last there is little to gain, and a picture of the draft would be unreadable."""
 COSTED = (1, 2, 3, 4, 5, 6, 7)
-"""Sizes whose costs a drafter is told that chooses one at every step."""
+"""Sizes whose costs are measured for a drafter that chooses a size at every step."""
 
 METHOD = 11  # version of the measurement; results of other versions are not used
 PROMPTS = (
@@ -45,17 +45,17 @@ PROMPTS = (
     "def area(width, height):\n    return",
     "Question: What is 12 plus 30?\nAnswer:",
 )
-"""Prompts on which a pair without prompts of its own is measured."""
-TOKENS = 48  # written after each prompt
+"""Prompts for measuring models that come without prompts."""
+TOKENS = 48  # the tokens written after each prompt
 TIE = 0.02
-"""Share of the speed by which a larger size must be better. Smaller differences are within the noise of costs, and a
-larger draft has a cost that is not measured here: its passes begin a text with weights that the caches do not hold."""
-FIRST = 2  # steps of a text that are not counted: a compiled pass costs more until its shape has settled
+"""The share of the speed by which a larger size must be better. Smaller differences are within the noise of costs, and
+a larger draft has a cost that is not measured here: its passes begin a text with weights that are not in the caches."""
+FIRST = 2  # the first steps of a text are not counted: a compiled pass costs more until its shape has settled
 
 COST_AWARE = "cost_aware"
-"""The option of a drafter that wants to know what a pass of the target costs."""
+"""The option of drafters that need the cost of a target pass."""
 _too_busy: set[str] = set()
-"""Keys whose measurement was given up. The process keeps the usual size for them, as it would keep a cost."""
+"""Keys whose measurement was abandoned. The process keeps the default size for them, as it would keep a cost."""
 
 
 def settle_size(
@@ -67,8 +67,9 @@ def settle_size(
 ) -> dict[str, Value]:
     """The options, with a size of 0 ("what pays here") replaced by a number.
 
-    tell: is told the progress of the measurement. The number is the drafter's usual size if tokens are sampled
-    (gains are those of greedy decoding), if the target is behind an engine, if measuring is turned off, or if the machine cannot remember anything.
+    tell: receives the progress of the measurement. The number is the drafter's ``usual_size`` if tokens are sampled
+    (gains are those of greedy decoding), if the target is behind an engine, if measuring is turned off, or if the
+    machine cannot store results.
     """
     name = cls.size_option
     if name is None or options[name] != 0:
@@ -82,30 +83,31 @@ def settle_size(
 def with_costs(
     cls: type[Drafter], options: Mapping[str, Value], models: Models, tell: Tell = silent
 ) -> Models:
-    """The models with the costs of the target's passes by nodes, for a drafter whose options ask for them; measured once
-    for all drafters."""
+    """The models, with ``costs`` filled if the drafter's options need the cost of target passes; measured once for all
+    drafters."""
     if not cls.asks_for_costs(options) or not _measures(models):
         return models
     key = json.dumps([METHOD, "passes", *_place(models, ["target"])])
-    known = recall(key)
-    if known is None:
+    measured = recall(key)
+    if measured is None:
         tell("Measuring what a pass costs on this machine, once", 0.0)
         costs = verify_costs(models.target)
-        known = Measurement({1 + nodes: milliseconds for nodes, milliseconds in costs.items()})
-        remember(key, known)
-    return replace(models, costs={rows - 1: cost for rows, cost in sorted(known.costs.items())})
+        measured = Measurement({1 + nodes: milliseconds for nodes, milliseconds in costs.items()})
+        remember(key, measured)
+    return replace(models, costs={rows - 1: cost for rows, cost in sorted(measured.costs.items())})
 
 
 def _measures(models: Models) -> bool:
-    """Whether costs are measured here: a step of an engine costs what the way to it costs."""
+    """Whether costs are measured here. They are not for a target behind an engine, whose steps depend mostly on the
+    network."""
     return models.target.known is None and os.environ.get("DRAFTSCOPE_MEASURE", "1") != "0"
 
 
 def with_step_costs(
     cls: type[Drafter], options: dict[str, Value], models: Models, tell: Tell = silent
 ) -> Models:
-    """The models, for a drafter that asks for it with what its steps cost here by size, measured once. There are no costs
-    where ``settle_size`` would take the usual size for another reason than drawn tokens."""
+    """The models, with ``step_costs`` filled for a drafter that needs the cost of its steps by size; measured once.
+    They stay empty where ``settle_size`` would use the default size for a reason other than sampling."""
     fixed = cls.at_fixed_size(options)
     if fixed is None or not _measures(models):
         return models
@@ -129,8 +131,9 @@ def _best_size(cls: type[Drafter], options: dict[str, Value], models: Models, te
 
 
 def best(gains: Mapping[int, float], costs: Mapping[int, float]) -> int:
-    """The size with the most tokens per millisecond, given the tokens and milliseconds of a step by size; of sizes that
-    come near to the best, the smallest."""
+    """The size with the most tokens per millisecond; among sizes close to the best, the smallest. gains: size -> tokens
+    of a step.
+    costs: size -> milliseconds of a step."""
     speeds = {size: gains[size] / costs[size] for size in gains.keys() & costs.keys()}
     enough = (1 - TIE) * max(speeds.values())
     return min(size for size, speed in speeds.items() if speed >= enough)
@@ -143,15 +146,17 @@ def measure(
     table: GainTable,
     tell: Tell = silent,
 ) -> Measurement | None:
-    """Milliseconds of a step, drafting to commit, and its tokens, by size: geometric means over the prompts, of each
-    text's median and mean. Sizes take turns on each prompt, so that a busy moment slows all of them; a first round on one
-    prompt is a warm-up. Each size has a memory of its own for all prompts, as the runs of one visitor have: another
-    size or the warm-up has written the same texts, which a drafter that learns would copy. Noise: how much the medians
-    of two halves of one text differ. None if the measurement was given up.
+    """Milliseconds and tokens of a step by size: geometric means over the prompts, of each text's median and mean.
+    Milliseconds cover drafting to commit. None if the measurement was abandoned.
+
+    Sizes take turns on each prompt, so that a busy moment slows all of them; a first round on one prompt is a warm-up.
+    Each size has a memory of its own for all prompts, as the runs of one visitor have: another size or the warm-up has
+    written the same texts, which a drafter that learns would copy. Noise is the relative difference between the medians
+    of the two halves of a text.
     """
     sizes = table.gains[cls.key]
     memories = {size: Memory() for size in sizes}
-    costs, gains = ({size: [] for size in sizes} for _ in range(2))  # of each prompt
+    costs, gains = ({size: [] for size in sizes} for _ in range(2))  # one entry per prompt
     spreads: list[float] = []
     prompts = [*table.prompts[:1], *table.prompts]
     what = f"Measuring what {cls.title} costs on this machine, once"
@@ -174,8 +179,8 @@ def measure(
     if not all(costs.values()):
         return Measurement({})
     return Measurement(
-        {size: geometric_mean(each) for size, each in costs.items()},
-        {size: geometric_mean(each) for size, each in gains.items()},
+        {size: geometric_mean(figures) for size, figures in costs.items()},
+        {size: geometric_mean(figures) for size, figures in gains.items()},
         median(spreads) if spreads else 0.0,
     )
 
@@ -202,7 +207,7 @@ def _spread(spent: list[float]) -> list[float]:
 def _steps_of(
     drafter: Drafter, models: Models, prompt: str, memory: Memory
 ) -> tuple[list[float], int]:
-    """The milliseconds of each step of a text, and how many tokens the text has."""
+    """The milliseconds of each step of a text, and the number of tokens in the text."""
     tokens = models.target.tokenizer(prompt)["input_ids"]
     rule = verifier("greedy")
     request = TextRequest(drafter, rule, Sampling(), tokens, TOKENS, memory=memory)
@@ -221,7 +226,7 @@ def _steps_of(
 
 
 def _calibrated(cls, options, models: Models, table: GainTable, tell: Tell) -> Measurement | None:
-    """The measurement, new or remembered; None on machines on which nothing can be remembered."""
+    """The stored or a new measurement; None if it was abandoned, or if results cannot be stored on this machine."""
     key = key_of(cls, options, models)
     entry = recall(key)
     if (
@@ -245,27 +250,28 @@ def _calibrated(cls, options, models: Models, table: GainTable, tell: Tell) -> M
 def watched(
     cls: type[Drafter], wanted: Mapping[str, Value], options: Mapping[str, Value], models: Models
 ) -> tuple[str, int] | None:
-    """The key and size to give ``observed`` when a run has ended; None where no size was picked.
+    """The key and size to pass to ``observed`` when a run has ended; None if no size was picked, or runs are not
+    comparable.
 
     wanted: the options before they were settled.
     """
     name = cls.size_option
     target = models.target
     if name is None or wanted[name] != 0 or target.asynchronous or target.known is not None:
-        return None  # on a GPU a recorded run takes other steps than those that were measured
+        return None  # on a GPU the steps of a recorded run differ from the measured ones
     return key_of(cls, options, models), int(options[name])
 
 
 def key_of(cls, options: Mapping[str, Value], models: Models) -> str:
-    """Everything that costs depend on: drafter, models, and how this process computes."""
-    others = {name: value for name, value in options.items() if name != cls.size_option}
-    return json.dumps([METHOD, cls.key, others, *_place(models, ["target", *sorted(cls.needs)])])
+    """A key of everything on which costs depend: drafter, options, models, and how this process computes."""
+    rest = {name: value for name, value in options.items() if name != cls.size_option}
+    return json.dumps([METHOD, cls.key, rest, *_place(models, ["target", *sorted(cls.needs)])])
 
 
 def _place(models: Models, roles: Sequence[str]) -> list:
-    """The models of these roles, and how this process computes."""
+    """The models of these roles, and how this process computes, as a list for a key."""
     target = models.target
     folders = [models.folders[role] for role in roles if role in models.folders]
-    made = [type(target).__name__, torch.get_num_threads(), target.torch_threads]
-    ways = [str(target.device), str(target.dtype), target.reads_stored, *made, torch.__version__]
+    build = [type(target).__name__, torch.get_num_threads(), target.torch_threads]
+    ways = [str(target.device), str(target.dtype), target.reads_stored, *build, torch.__version__]
     return [[target.name, target.parameters], *folders, *ways]

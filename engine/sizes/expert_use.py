@@ -1,4 +1,4 @@
-"""Which experts the rows of a pass need together, and what such a pass takes."""
+"""The experts that the rows of a pass use together, and the time of such a pass."""
 
 from __future__ import annotations
 
@@ -17,28 +17,29 @@ ROUNDS = 3
 
 
 def used(model: LanguageModel, text: Sequence[int]) -> Tensor:
-    """Whether each token of a text uses each expert of each layer: bool [L, T, E]. model: one with experts."""
+    """bool [L, T, E]: whether, in each layer, each token of a text uses each expert. model: a mixture of experts."""
     with outputs_of(model.model.gates) as weights:
         model.session(len(text)).feed(text, range(-1, len(text) - 1))
     return torch.cat(weights) != 0
 
 
 def idle(using: Tensor, rows: int) -> float:
-    """The share of experts that none of so many neighbouring tokens uses, over all layers and places of the text. In the
-    paper it is TLS for one token, CLS for several. using: as ``used`` returns it; at least ``rows`` tokens."""
+    """The share of experts that none of ``rows`` neighbouring tokens uses, averaged over all layers and positions of
+    the text. In the paper it is TLS for one token, CLS for several. using: the result of ``used`` for at least ``rows``
+    tokens."""
     return 1 - using.unfold(1, rows, 1).any(-1).float().mean().item()
 
 
 def widened(module: ExpertsForCausalLM, times: int) -> ExpertsForCausalLM:
-    """A model of the same function whose experts are ``times`` as wide: each unit stands in the expert that often,
-    and each of its copies adds its part of the sum. A pass chooses the same experts and gives the same logits up to
-    rounding, but reads and computes as much as that of a larger model."""
+    """A model of the same function whose experts are ``times`` as wide: each unit is repeated that often in its expert,
+    and each copy contributes its part of the sum. A pass chooses the same experts and gives the same logits up to
+    rounding, but reads and computes as much as a pass of a larger model."""
     wide = copy.deepcopy(module)
     for layer in wide.model.layers:
         experts = layer.mlp
         experts.up, experts.down = (
-            nn.Parameter(each.repeat_interleave(times, 0), requires_grad=False)
-            for each in (experts.up, experts.down / times)
+            nn.Parameter(weight.repeat_interleave(times, 0), requires_grad=False)
+            for weight in (experts.up, experts.down / times)
         )
         experts.size *= times
     return wide
@@ -47,8 +48,9 @@ def widened(module: ExpertsForCausalLM, times: int) -> ExpertsForCausalLM:
 def milliseconds(
     model: LanguageModel, texts: Sequence[Sequence[int]], rows: Sequence[int]
 ) -> list[float]:
-    """Milliseconds of a pass by its number of rows: the mean over places of the texts, at each place the shortest of
-    ``ROUNDS`` passes. The numbers of rows take turns, so that a machine that is busy for a while slows all of them."""
+    """Milliseconds of a pass for each number of rows: the mean over positions of the texts, at each position the
+    shortest of ``ROUNDS`` passes. The numbers of rows take turns, so that a machine that is busy for a while slows all
+    of them."""
     most, took = max(rows), []
     for text in texts:
         session = model.session(len(text))
@@ -57,8 +59,8 @@ def milliseconds(
             rounds = [
                 [_timed(session, text[start : start + n]) for n in rows] for _ in range(ROUNDS)
             ]
-            took.append([min(each) for each in zip(*rounds, strict=True)])
-    return [sum(each) / len(each) for each in zip(*took, strict=True)]
+            took.append([min(times) for times in zip(*rounds, strict=True)])
+    return [sum(times) / len(times) for times in zip(*took, strict=True)]
 
 
 def _timed(session: Session, tokens: Sequence[int]) -> float:

@@ -1,4 +1,4 @@
-"""Preparation before a text is timed: the graphs for the sizes of its passes."""
+"""Preparation before a text is timed: making the graphs for the sizes of its passes."""
 
 from engine.core.drafter import Drafter
 from engine.core.load import Expected
@@ -7,8 +7,8 @@ from engine.parts.loading import Models
 
 
 def prepare(models: Models, drafter: Drafter, nodes: int, coming: Expected, greedy: bool) -> None:
-    """Have the language models prepare for passes over the prompt and over up to ``nodes`` nodes, and for chains if the
-    drafter reads them; and the drafter itself."""
+    """Have the drafter prepare itself, and the language models prepare for passes over the prompt and over up to
+    ``nodes`` nodes, and for chains if the drafter reads them."""
     drafter.expect(coming)
     models.target.expect(drafter.feature_layers, nodes, coming)
     for part in models.parts.values():

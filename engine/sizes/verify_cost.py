@@ -1,4 +1,4 @@
-"""The cost of a pass over several rows of one text or of several texts, compared with a one-token step."""
+"""The cost of a pass over several rows, of one text or of several, by the number of rows."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -15,14 +15,14 @@ PREFIX = 256
 ROUNDS, IN_A_ROW, SETTLED = 4, 8, 3
 NODES = (0, 3, 4, 8, 16)
 FEWEST, MOST, ENOUGH = 3, 32, 120.0
-"""Passes that are timed: so many at least and at most, until they have taken ENOUGH milliseconds."""
+"""The number of timed passes: at least FEWEST, at most MOST, and no more once they have taken ENOUGH milliseconds."""
 
 
 class Passes:
     """Texts that have each read the same tokens, and the time of one pass over a chain below each of them.
 
-    texts: with several, they are read in one pass where the model can do that. context: tokens that each has read.
-    most: the most rows of a text.
+    texts: several texts are read in one pass if the model can do that. context: the tokens that each text has read.
+    most: the most rows per text.
     """
 
     def __init__(self, model: LanguageModel, texts: int, context: int, most: int) -> None:
@@ -42,7 +42,7 @@ class Passes:
         self._clock = Clock(model.device, precise=True)
 
     def milliseconds(self, rows: int) -> float:
-        """The time of one pass over so many rows of each text."""
+        """The time of one pass over ``rows`` rows of each text."""
         chain = self._tokens[:rows]
         with ENGINE_LOCK, torch_threads(self._model.torch_threads):
             self._clock.lap()
@@ -59,7 +59,7 @@ class Passes:
         return elapsed
 
     def usual(self, rows: int) -> tuple[float, int]:
-        """The median time of a pass, and of how many passes it is the median."""
+        """The median time of a pass, and the number of timed passes."""
         for _ in range(SETTLED):
             if self.milliseconds(rows) > ENOUGH:
                 break
@@ -70,7 +70,7 @@ class Passes:
 
 
 def prepared(model: LanguageModel, texts: int, context: int, rows: Sequence[int]) -> Passes:
-    """Passes over up to so many rows, for which the model has prepared itself as it does before a run."""
+    """``Passes`` over up to max(rows) rows per text, with a model that has prepared itself as before a run."""
     if texts == 1:
         with ENGINE_LOCK:
             model.expect((), max(rows) - 1, Expected(context, context + max(rows)))
@@ -78,12 +78,13 @@ def prepared(model: LanguageModel, texts: int, context: int, rows: Sequence[int]
 
 
 def verify_costs(target: LanguageModel) -> dict[int, float]:
-    """Median milliseconds of a pass over the root and a chain, by the chain's number of nodes; the numbers take turns."""
+    """Number of nodes of a chain -> median milliseconds of a pass over the root and the chain. The numbers take
+    turns."""
     passes = prepared(target, 1, PREFIX, [count + 1 for count in NODES])
-    taken: dict[int, list[float]] = {count: [] for count in NODES}
+    times_of: dict[int, list[float]] = {count: [] for count in NODES}
     for _ in range(ROUNDS + 1):
         for count in NODES:
             # passes of one text have one shape; the first passes after a change of shape are not counted
             times = [passes.milliseconds(count + 1) for _ in range(IN_A_ROW)]
-            taken[count] += times[SETTLED:]
-    return {count: median(times[IN_A_ROW - SETTLED :]) for count, times in taken.items()}
+            times_of[count] += times[SETTLED:]
+    return {count: median(times[IN_A_ROW - SETTLED :]) for count, times in times_of.items()}

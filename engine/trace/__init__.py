@@ -1,4 +1,5 @@
-"""Traces: NDJSON, one run line, step lines, one summary line. Reading and writing here, recording in ``recording``."""
+"""Traces as NDJSON: one run line, step lines, one summary line. Exports reading and writing; ``recording`` makes the
+lines."""
 
 from engine.trace.reading import (
     MAX_BYTES,

@@ -1,6 +1,6 @@
 """Meters: exhibits that the recorder adds to a step, whatever its drafter and its rule.
 
-A new meter takes a function and a line in ``METERS``.
+A new meter is a function that is listed in ``METERS``.
 """
 
 import math
@@ -21,18 +21,19 @@ from engine.rules.transport import transport_bound
 from engine.trace.price import shortfalls
 
 Meter = Callable[[Step, Sampling, Verifier | None], Iterable[Exhibit]]
-"""From a step, the sampling and the rule of its run to exhibits with ``meter=True``."""
+"""A function from a step, and the sampling and rule of its run, to exhibits with ``meter=True``."""
 
-MOST_DRAWS = 8  # the most for which the bound is computed
-PRICE_SHOWN = 16.0  # bits, the end of the scale
+MOST_DRAWS = 8  # the most draws under a node for which the bound is computed
+PRICE_SHOWN = 16.0  # bits at the end of the price's scale
 
 
 def acceptance_at_the_root(
     step: Step, sampling: Sampling, rule: Verifier | None
 ) -> Iterable[Exhibit]:
-    """How often this rule keeps a draft after the last token, and how often any exact rule could.
+    """The probability that this rule keeps a draft after the last token, and the highest probability for any exact
+    rule.
 
-    Measured for ways of sampling several drafts there; see ``engine.rules.transport``.
+    Measured where several drafts were drawn there in a way that has formulas; see ``engine.rules.transport``.
     """
     draws = step.tree.draws.get(ROOT, ())
     if sampling.greedy or step.p is None or len(draws) < 2:
@@ -42,7 +43,7 @@ def acceptance_at_the_root(
         return
     if step.index % _every(scheme):
         return
-    # in double precision once, for all three sums below
+    # converted to double precision once, for all three sums below
     p, scheme = p.double().cpu(), replace(scheme, q=scheme.q.double().cpu())
     most = transport_bound(p, scheme)
     chance = None if rule is None else rule.expected_acceptance(p, scheme)
@@ -61,8 +62,8 @@ def acceptance_at_the_root(
 
 
 def _every(scheme: Scheme) -> int:
-    """Several drafts are measured only once in so many steps, so that recording stays within a tenth of the run; three
-    or more draws without replacement take the longer the more there are."""
+    """The number of steps between two measurements, so that recording stays within a tenth of the run's time. Three or
+    more draws without replacement take longer to measure, the more there are."""
     return scheme.draws + 1 if scheme.kind == EXCLUSIVE and scheme.draws > 2 else 2
 
 
@@ -80,10 +81,15 @@ def _words(scheme: Scheme) -> str:
 
 
 def kept_of_the_chain(step: Step, sampling: Sampling, rule: Verifier | None) -> Iterable[Exhibit]:
-    """How many tokens of a drafted chain are kept on average, token by token, as a block, and at most."""
+    """The expected number of kept tokens of a drafted chain: judged token by token, as a block, and an upper bound."""
     tree, start = step.tree, step.tree.forced
     draws = [tree.draws[parent] for parent in tree.parents[start:]]
-    if sampling.greedy or step.p is None or not draws or any(len(each) > 1 for each in draws):
+    if (
+        sampling.greedy
+        or step.p is None
+        or not draws
+        or any(len(siblings) > 1 for siblings in draws)
+    ):
         return
     ratios = []
     for (drawn,) in draws:
@@ -104,7 +110,7 @@ def kept_of_the_chain(step: Step, sampling: Sampling, rule: Verifier | None) -> 
 
 
 def price_of_the_step(step: Step, sampling: Sampling, rule: Verifier | None) -> Iterable[Exhibit]:
-    """How much less likely the kept tokens are, under the target, than its favourites in their places; lossy rules
+    """How much less likely the kept tokens are, under the target, than its favourites at their positions. Lossy rules
     only."""
     kept = step.verdict.accepted
     if rule is None or rule.exact_kinds or step.logits is None or not kept:

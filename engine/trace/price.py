@@ -1,6 +1,6 @@
-"""The price of a lossy method: how far its texts are from plain decoding's, and how likely they are to the target.
+"""The price of a lossy method: how far its texts are from plain decoding's, and how likely they are under the target.
 
-The target reads the texts anew, so that the figures mean the same for every method, even for tokens that no target
+The target reads the texts again, so that the figures mean the same for every method, even for tokens that no target
 read while they were written. All probabilities are those of the plain softmax.
 """
 
@@ -18,10 +18,11 @@ from engine.model.language_model import LanguageModel
 class Price:
     """The price of one method on some prompts, compared with plain decoding.
 
-    exact: share of the texts that equal those of plain decoding token for token. alike: share of the tokens before
-    the first difference. bits_per_byte: of the method's texts under the target; plain_bits_per_byte: of plain
-    decoding's. divergence: bits per step by which the written tokens are less likely under the target than its
-    favourites in their places; 0 for plain decoding at temperature 0. tokens_per_step: the gain at that price.
+    exact: share of texts that equal plain decoding's text token for token. alike: share of the tokens before the first
+    difference. bits_per_byte: of the method's texts under the target; plain_bits_per_byte: of plain decoding's texts.
+    divergence: bits per step by which the method's tokens are less likely under the target than its favourites at their
+    positions; plain_divergence: the same for plain decoding, 0 at temperature 0. tokens_per_step: the gain at that
+    price.
     """
 
     texts: int
@@ -36,7 +37,8 @@ class Price:
 
 @dataclass(frozen=True)
 class Judged:
-    """A text under the target. bits: of all its tokens; below: bits by which they fall short of its favourites."""
+    """A text under the target. bits: of all its tokens. below: bits by which its tokens are less likely than the
+    target's favourites."""
 
     bits: float
     below: float
@@ -44,14 +46,14 @@ class Judged:
 
 
 def shortfalls(logits: Tensor, tokens: Sequence[int]) -> Tensor:
-    """[R]: bits by which each token is less likely than the favourite of its row of logits [R, V]; infinite for a
+    """[R]: the bits by which each token is less likely than the favourite of its row of logits [R, V]; infinite for a
     token that the target cannot write."""
     chosen = logits.gather(-1, torch.tensor(tokens, device=logits.device)[:, None])[:, 0]
     return (logits.max(-1).values - chosen).double() / math.log(2)
 
 
 def judged(target: LanguageModel, prompt: Sequence[int], written: Sequence[int]) -> Judged:
-    """The target's figures for a text that follows its prompt."""
+    """The target's figures for the text ``written`` after ``prompt``."""
     session = target.session(len(prompt) + len(written))
     session.prefill(prompt[:-1])
     read = [prompt[-1], *written[:-1]]
@@ -68,27 +70,28 @@ def price(
     plain: Sequence[Sequence[int]],
     written: Sequence[Sequence[Sequence[int]]],
 ) -> Price:
-    """plain: plain decoding's text for each prompt. written: the method's text for each, by step. No text is empty."""
+    """The price of a method. plain: plain decoding's text for each prompt. written: for each prompt, the method's text
+    as a list of steps. No text is empty."""
     texts = [[token for step in steps for token in step] for steps in written]
     pairs = list(zip(texts, plain, strict=True))
     own = [judged(target, *text) for text in zip(prompts, texts, strict=True)]
-    others = [judged(target, *text) for text in zip(prompts, plain, strict=True)]
+    plain_texts = [judged(target, *text) for text in zip(prompts, plain, strict=True)]
     steps = sum(map(len, written))
     tokens = sum(map(len, texts))
     return Price(
         texts=len(texts),
-        exact=sum(one == other for one, other in pairs) / len(pairs),
-        alike=sum(_common(one, other) for one, other in pairs) / tokens,
+        exact=sum(own_text == plain_text for own_text, plain_text in pairs) / len(pairs),
+        alike=sum(_common(own_text, plain_text) for own_text, plain_text in pairs) / tokens,
         bits_per_byte=_bits_per_byte(own),
-        plain_bits_per_byte=_bits_per_byte(others),
+        plain_bits_per_byte=_bits_per_byte(plain_texts),
         divergence=sum(text.below for text in own) / steps,
-        plain_divergence=sum(text.below for text in others) / sum(map(len, plain)),
+        plain_divergence=sum(text.below for text in plain_texts) / sum(map(len, plain)),
         tokens_per_step=tokens / steps,
     )
 
 
 def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """Tokens before the first difference."""
+    """The number of equal tokens before the first difference."""
     count = 0
     for a, b in zip(one, other, strict=False):
         if a != b:

@@ -1,7 +1,7 @@
-"""Reading traces: NDJSON, one run line, step lines, one summary line.
+"""Reading traces: NDJSON with one run line, step lines and one summary line.
 
-A trace may come from a stranger. It is checked against ``schema.json``, then against the rules
-that a schema cannot express.
+A trace may come from a stranger. It is checked against ``schema.json``, then against the rules that a schema cannot
+express.
 """
 
 import json
@@ -20,9 +20,9 @@ from engine.text_file import text_of
 SCHEMA_PATH = Path(__file__).with_name("schema.json")
 MAX_BYTES = 64_000_000
 MAX_DEPTH, MAX_VALUES, MAX_STRING = 10, 50_000, 4_000
-"""Bounds on a drafter's exhibits for one step: levels of nesting, values, characters of a text."""
+"""Limits for a drafter's exhibits of one step: levels of nesting, number of values, characters of a string."""
 MOST_TOLD = 120
-"""The most characters shown of the place where a line is wrong; names in it may be a stranger's."""
+"""The most characters of a faulty place that an error message shows; names in it may be a stranger's."""
 
 
 @dataclass(frozen=True)
@@ -39,20 +39,20 @@ class Trace:
 
 
 def to_line(entry: dict) -> str:
-    """One line of NDJSON. Raises ValueError for NaN or Infinity."""
+    """The entry as one line of NDJSON. Raises ValueError for NaN or Infinity."""
     return json.dumps(entry, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
 
 
 def to_step_line(entry: dict) -> str:
-    """One line of NDJSON for a step from the recorder, whose numbers are checked already: several times as fast as ``to_line``."""
+    """A step line from the recorder as one line of NDJSON, several times as fast as ``to_line``. Its numbers must be
+    finite."""
     return orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE).decode()
 
 
 def read_trace(source: str | Path) -> Trace:
-    """Read a trace from a path, or from the text itself (a str that holds a line break).
+    """Read a trace from a path, or from its text (a str that holds a line break).
 
-    Raises UserError, one sentence, for a file that is missing, too large, truncated, foreign or
-    at odds with itself.
+    Raises UserError, one sentence, for a file that is missing, too large, truncated, not a trace or inconsistent.
     """
     if isinstance(source, str) and "\n" in source:
         return _parse(source)
@@ -60,14 +60,14 @@ def read_trace(source: str | Path) -> Trace:
 
 
 def read_text(path: Path) -> str:
-    """The text of a trace file, unchecked. Raises UserError if it is missing, large or not UTF-8."""
+    """The text of a trace file, unchecked. Raises UserError if the file is missing, too large or not UTF-8."""
     if path.is_file() and path.stat().st_size > MAX_BYTES:
         raise UserError(f"{path.name} is larger than a trace may be ({MAX_BYTES >> 20} MB).")
     return text_of(path)
 
 
 def read_run_line(line: str) -> dict:
-    """Only the first line of a trace. Raises UserError, one sentence, if it is not a run line."""
+    """The object in the first line of a trace. Raises UserError, one sentence, if it is not a run line."""
     entry = _entry(1, line)
     if entry["kind"] != "run":
         raise UserError("This is no trace: its first line is not a run line.")
@@ -75,15 +75,15 @@ def read_run_line(line: str) -> dict:
 
 
 class LineReader:
-    """Checks the lines of a trace one after another, as they come."""
+    """Checks the lines of a trace one after another, as they arrive."""
 
     def __init__(self) -> None:
         self._number = self._steps = self._position = self._prompt = 0
         self.over = False
-        """Whether the summary has come."""
+        """Whether the summary line has been read."""
 
     def read(self, line: str) -> dict:
-        """The next line as an object. Raises UserError, one sentence, where it does not go on what came before."""
+        """The next line as an object. Raises UserError, one sentence, if it does not fit the earlier lines."""
         self._number += 1
         entry = _entry(self._number, line)
         first, kind = self._number == 1, entry["kind"]
@@ -152,7 +152,8 @@ def _entry(number: int, line: str) -> dict:
 
 
 def _size_problem(shown: object) -> str | None:
-    """Which bound free-form data (a drafter's exhibits) exceeds, checked level by level; None if none."""
+    """The limit that free-form data (a drafter's exhibits) exceeds, as a clause, checked level by level; None if there
+    is none."""
     level, values = [shown], 0
     for _ in range(MAX_DEPTH):
         values += len(level)
@@ -186,7 +187,7 @@ def _kind(entry: object) -> str:
 
 @cache
 def _checks(kind: str) -> Callable[[object], object]:
-    """The schema of a line of this kind as a function, ten times as fast as a validator. It raises
+    """A function that checks a line of this kind against the schema, ten times as fast as a validator. It raises
     fastjsonschema.JsonSchemaValueException."""
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"), object_hook=_as_draft_7)
     return fastjsonschema.compile(
@@ -195,7 +196,8 @@ def _checks(kind: str) -> Callable[[object], object]:
 
 
 def _as_draft_7(schema: dict) -> dict:
-    """The 2020 draft's ``prefixItems`` under the name that fastjsonschema knows."""
+    """The schema with ``prefixItems``, of draft 2020-12, renamed to ``items``, the name that fastjsonschema
+    supports."""
     return {"items" if name == "prefixItems" else name: value for name, value in schema.items()}
 
 

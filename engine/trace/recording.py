@@ -1,7 +1,7 @@
 """Makes the lines of a trace from the engine's steps.
 
-Token ids become text only here. The distributions shown are the display ones: at temperature 0
-the plain softmax, so that there is something to see.
+Token ids become text only here. The probabilities shown are the sampled ones, but at temperature 0 the plain softmax,
+because one-hot laws show nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,8 +23,11 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class Setting:
-    """The content of a run line besides its prompt. constraint: its key, its text, and the law that an exact rule keeps under it.
-    rule: judges the run; some meters use it. sees: the picture that the target was shown."""
+    """The content of a run line besides its prompt.
+
+    constraint: its key, its text, and the law that an exact rule keeps under it. rule: the rule of the run, for meters.
+    sees: the picture that the target was shown.
+    """
 
     drafter: dict
     verifier: dict
@@ -38,7 +41,7 @@ class Setting:
 
 
 class Recorder:
-    """Turns one run into trace objects and keeps the totals of its summary."""
+    """Turns one run into trace objects, and sums up the totals of its summary."""
 
     def __init__(
         self,
@@ -48,7 +51,8 @@ class Recorder:
         tokens: list[int],
         messages: Sequence[Mapping[str, str]] | None = None,
     ) -> None:
-        """prompt: the text of the tokens. messages: the conversation that the text was made from, if any."""
+        """Begin the record of a run. prompt: the text of the tokens. messages: the conversation from which the text was
+        made, or None."""
         self._messages = messages
         self._words = detokenizer(target.tokenizer)
         self._target = target
@@ -114,7 +118,7 @@ class Recorder:
         return {"key": key, "text": text} | ({"law": law} if exact else {})
 
     def brief_line(self, step: Step) -> dict:
-        """Only the output, for a step that holds nothing else. It is not a line of a trace."""
+        """An object with the step's output only, for an unrecorded step. It is not a line of a trace."""
         return {"kind": "step", "index": step.index, "output": self._output(step)}
 
     def _output(self, step: Step) -> dict:
@@ -194,7 +198,8 @@ class Recorder:
         return {"exhibits": [exhibit.to_dict(self._words.face) for exhibit in exhibits]}
 
     def _nodes(self, tree: DraftTree) -> tuple[list[str], list[Place]]:
-        """The face of each node behind the path above it; the ends of the text up to the root and each node."""
+        """The face of each node after the path above it, and the ends of the text up to the root and up to each
+        node."""
         faces, ends = [], [self._end]
         for token, parent in zip(tree.tokens, tree.parents, strict=True):
             _, face, end = ends[parent + 1].add(token)
@@ -209,17 +214,17 @@ class Recorder:
 
     @property
     def mean_step(self) -> tuple[int, float]:
-        """The number of steps so far, and the mean milliseconds of one, without the reading of the prompt."""
+        """The number of steps so far, and the mean milliseconds of a step, without reading the prompt."""
         steps, spent = self._totals.steps, self._totals.milliseconds
         return steps, sum(spent[stage] for stage in STAGES) / steps if steps else 0.0
 
     def summary_line(self, stop: str | None = None) -> dict:
-        """stop: what ended the run if no step says it: cancelled or error."""
+        """The summary line. stop: the end of the run if no step gives one: cancelled or error."""
         return self._totals.summary(stop or self._stop, "".join(self._written))
 
 
 class Totals:
-    """The totals of a summary."""
+    """The totals that the summary line reports."""
 
     def __init__(self) -> None:
         self.steps = 0
@@ -247,7 +252,7 @@ class Totals:
             return  # tokens that nobody checked say nothing about acceptance
         tree, forced = step.tree, step.tree.forced
         judged = {entry.node for entry in step.verdict.judgements}
-        # forced tokens are not drafted; depths are those below the last of them
+        # forced tokens are not drafted; depths are counted from the last forced token
         places = [place for place in step.verdict.walk if place >= forced + ROOT]
         for place in {*places} & {*tree.parents}:
             depth = 0 if place == ROOT else tree.depths[place]
@@ -286,7 +291,7 @@ class Totals:
 
 
 def _distribution(node: int, end: Place, rows: dict[str, Pairs]) -> dict:
-    """end: of the text up to the node."""
+    """The entry of one node in "distributions". end: the end of the text up to the node."""
     lists = {
         name: [[token, end.add(token).face, value] for token, value in row]
         for name, row in rows.items()

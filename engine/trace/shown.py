@@ -1,8 +1,8 @@
 """The probabilities that a step line shows.
 
-A step is recorded while its models' weights fill the processor's caches, where the first call of any
-tensor operation costs more than its arithmetic. So the rows are read by NumPy, whose operations begin sooner than
-torch's, and the numbers one by one.
+A step is recorded while its models' weights fill the processor's caches, where the first call of any tensor operation
+costs more than its arithmetic. So NumPy, whose operations start faster than torch's, reads the rows, and numbers are
+read one by one.
 """
 
 import math
@@ -15,7 +15,7 @@ from torch import Tensor
 from engine.core.step import Step
 from engine.core.tree import DraftTree
 
-TOP = 8  # tokens shown of each distribution
+TOP = 8  # the most probable tokens of a distribution that are shown
 
 NOT_FINITE = "a trace cannot hold a number that is not finite"
 
@@ -24,7 +24,8 @@ Pairs = list[tuple[int, float]]
 
 
 def node_probabilities(tree: DraftTree, shown: Tensor | None) -> list[float | None]:
-    """p of each node. shown: [N+1, V], NaN in a row that the target did not compute; None: it computed none."""
+    """p of each node; None where the target did not compute it. shown: [N+1, V], with NaN in rows that were not
+    computed; None if no row was."""
     if shown is None:
         return [None] * len(tree)
     item = shown.numpy().item
@@ -35,8 +36,8 @@ def node_probabilities(tree: DraftTree, shown: Tensor | None) -> list[float | No
 
 
 def distributions(step: Step, shown: Tensor | None) -> Iterator[tuple[int, dict[str, Pairs]]]:
-    """Each place of the walk that the target computed, and p, q and residual there over the same few
-    tokens; an empty list for one that does not exist. shown: [N+1, V]."""
+    """Yields each place of the walk that the target computed, with p, q and residual there over the same few tokens.
+    The list of a law that does not exist is empty. shown: [N+1, V]."""
     if shown is None:
         return
     p = shown.numpy()
@@ -62,8 +63,8 @@ def _pairs(row: np.ndarray | None, tokens: Sequence[int]) -> Pairs:
 def _worth_showing(
     step: Step, walk: Sequence[int], laws: Sequence[Tensor | None]
 ) -> list[list[int]]:
-    """The tokens to show at each place: the target's favourites before truncation, the draft's, and those drafted or
-    written there."""
+    """The tokens to show at each place: the target's favourites before truncation, the draft's favourites, and the
+    tokens drafted or written there."""
     if not walk:
         return []
     tree, last = step.tree, step.verdict.walk[-1]
@@ -81,21 +82,22 @@ def _worth_showing(
 
 
 def _favourites(row: np.ndarray) -> list[int]:
-    """The places of the TOP largest numbers, the largest first."""
+    """The indices of the TOP largest numbers, the largest first."""
     first = max(0, len(row) - TOP)
-    some = row.argpartition(first)[first:] if first else np.arange(len(row))
-    return some[np.argsort(-row[some], kind="stable")].tolist()
+    largest = row.argpartition(first)[first:] if first else np.arange(len(row))
+    return largest[np.argsort(-row[largest], kind="stable")].tolist()
 
 
 def short(value: float) -> float:
-    """Seven significant digits: as much as a float32 holds. Raises ValueError for NaN and Infinity."""
+    """The number rounded to seven significant digits, as many as a float32 holds. Raises ValueError for NaN and
+    Infinity."""
     if not math.isfinite(value):
         raise ValueError(NOT_FINITE)
     return float(f"{value:.7g}")
 
 
 def finite(value: float | None) -> float | None:
-    """The number itself. Raises ValueError for NaN and Infinity, which no trace may hold."""
+    """The number unchanged. Raises ValueError for NaN and Infinity, which no trace may hold."""
     if value is not None and not math.isfinite(value):
         raise ValueError(NOT_FINITE)
     return value

@@ -1,4 +1,4 @@
-"""The outlet of a trace: a file that appears when it is complete, or a pipe or device that is written to directly."""
+"""Writing a trace: to a file that appears once it is complete, or directly to a pipe or device."""
 
 import os
 import stat
@@ -10,11 +10,11 @@ from engine.errors import UserError
 
 
 class Outlet:
-    """A place for a text. The constructor checks the place, before any work is done for the text.
+    """A place to write a text to. The constructor checks the place, before any work is done for the text.
 
-    A link is followed and stays a link. A pipe, a socket or a device is written to as lines come. Any
-    other place is a file: it is written under another name beside it and renamed when complete, so that no
-    half-written file ever has its name.
+    A link is followed and stays a link. Lines for a pipe, a socket or a device are written as they come. Any
+    other place is a file: it is written under another name in the same folder and renamed when complete, so that no
+    incomplete file ever has its name.
 
     Raises UserError, one sentence, if nothing can be written.
     """
@@ -71,7 +71,7 @@ class Outlet:
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether something is there that is neither a file nor a folder."""
+    """Whether the path exists and is neither a file nor a folder."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -80,5 +80,5 @@ def _is_stream(path: Path) -> bool:
 
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:
-    """Write to ``Outlet(path)``. Raises UserError if it cannot be written."""
+    """Write the lines to ``Outlet(path)``. Raises UserError if the path cannot be written."""
     Outlet(path).write(lines)

@@ -1,4 +1,4 @@
-"""`python -m engine.training RECIPE`: see `recipes` for what there is."""
+"""The command `python -m engine.training RECIPE`; `recipes` lists the recipes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-BEGAN = time.monotonic()  # before the imports that take long
+BEGAN = time.monotonic()  # taken before the slow imports
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # everything is read from folders
 
@@ -22,68 +22,72 @@ from engine.training.teacher import WINDOWS
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    command_line = argparse.ArgumentParser(
         prog="python -m engine.training",
         description=recipes.described(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     root = Path(__file__).resolve().parents[2]
-    made.add_argument("recipe", help=" | ".join(recipes.RECIPES))
-    made.add_argument(
+    command_line.add_argument("recipe", help=" | ".join(recipes.RECIPES))
+    command_line.add_argument(
         "--data", type=Path, default=root.parent / "shared" / "data", help="folder of the corpora"
     )
-    made.add_argument(
+    command_line.add_argument(
         "--checkpoints",
         type=Path,
         default=Path.home() / ".cache" / "draftscope" / "training",
         help="folder for everything that is not a result",
     )
-    made.add_argument(
+    command_line.add_argument(
         "--models", type=Path, default=root / "presets" / "models", help="folder of the results"
     )
-    made.add_argument(
+    command_line.add_argument(
         "--start",
         type=Path,
         help="recipe align: go on from the diffusion drafter in this folder; recipes eagle, gto: from the feature drafter "
         "in it; recipe tokenizer: the target's folder",
     )
-    made.add_argument(
+    command_line.add_argument(
         "--processes",
         type=int,
         default=2,
         help="recipes target, draft: processor cores to compute on (default %(default)s)",
     )
-    made.add_argument("--until", type=int, help="recipes target, draft: stop after this step")
-    made.add_argument("--larger", action="store_true", help="recipe draft: the larger one")
-    made.add_argument(
+    command_line.add_argument(
+        "--until", type=int, help="recipes target, draft: stop after this step"
+    )
+    command_line.add_argument("--larger", action="store_true", help="recipe draft: the larger one")
+    command_line.add_argument(
         "--students",
         default="draft,diffusion",
         help="recipe align: which of draft, larger-draft, diffusion, diffusion-16 (default %(default)s)",
     )
-    made.add_argument("--count", type=int, help="recipe conversations: how many (default 48,000)")
-    made.add_argument(
+    command_line.add_argument(
+        "--count", type=int, help="recipe conversations: how many (default 48,000)"
+    )
+    command_line.add_argument(
         "--needs",
         help="recipe gains: only drafters that need one of these models, with commas between (target: no other model)",
     )
-    made.add_argument("--workloads", help="recipe prompts: only these, with commas between")
-    made.add_argument(
+    command_line.add_argument("--workloads", help="recipe prompts: only these, with commas between")
+    command_line.add_argument(
         "--minutes",
         type=float,
         help="recipes text, chat-text, align, hybrid, experts, captions, parts: wall-clock budget",
     )
-    made.add_argument(
+    command_line.add_argument(
         "--tokens",
         type=int,
         help="recipes text, chat-text, datastore: how many tokens to write; recipes divergences, align, parts: how many to learn from; recipe scylla: of the largest draft",
     )
-    made.add_argument(
+    command_line.add_argument(
         "--divergence",
         default="forward_kl",
         choices=LOSSES,
         help="recipe align: what the draft is aligned with (default %(default)s)",
     )
-    made.add_argument("--seed", type=int, default=0)
-    parts = made.add_argument_group("the recipes of parts, and text")
+    command_line.add_argument("--seed", type=int, default=0)
+    parts = command_line.add_argument_group("the recipes of parts, and text")
     parts.add_argument(
         "--target",
         type=Path,
@@ -143,7 +147,7 @@ def parser() -> argparse.ArgumentParser:
         help="windows made before the training, which reads them in a cycle (0: as many as a named target's text fills); "
         "also recipe align (default %(default)s)",
     )
-    return made
+    return command_line
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,5 +1,8 @@
-"""Which divergence aligns a draft best: one start, the same batches, each divergence in turn, judged on held-out
-text of the target."""
+"""Compares divergences for aligning a draft model with its target.
+
+Each divergence trains a copy of the same start on the same batches; the copies are measured on held-out text of the
+target.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +27,10 @@ Text = tuple[int, list[int]]  # length of the prompt, all token ids
 def own_texts(
     target, prompts: list[list[int]], new_tokens: int, temperature: float, seed: int
 ) -> list[Text]:
-    """The texts that the target writes after these prompts; temperature 0 is greedy."""
+    """The texts that the target writes after these prompts, with the lengths of the prompts. Temperature 0 is
+    greedy."""
     torch.manual_seed(seed)
-    found = []
+    texts = []
     for prompt in prompts:
         ids = torch.tensor([prompt], device=target.device)
         out = target.generate(
@@ -35,13 +39,14 @@ def own_texts(
             max_new_tokens=new_tokens,
             **sampling_of(temperature),
         )
-        found.append((len(prompt), out[0].tolist()))
-    return found
+        texts.append((len(prompt), out[0].tolist()))
+    return texts
 
 
 @torch.inference_mode()
 def overlap(draft, target, texts: list[Text]) -> float:
-    """Mean of sum min(p, q) over the answers: how often one drawn token is kept at temperature 1."""
+    """The mean of sum min(p, q) over all places of the answers: the share of drawn tokens that are accepted at
+    temperature 1."""
     shares: list[Tensor] = []
     for start, ids in texts:
         tokens = torch.tensor([ids])
@@ -54,7 +59,8 @@ def overlap(draft, target, texts: list[Text]) -> float:
 
 
 def measure(draft, target, greedy: list[Text], sampled: list[Text]) -> dict[str, float]:
-    """Figures of one draft on the target's own texts."""
+    """The figures of one draft model on the target's own texts, by name. greedy, sampled: texts at temperature 0 and
+    1."""
     matches = [chain_matches(draft, ids, start, CHAIN_LENGTH) for start, ids in greedy]
     single = [chain_matches(draft, ids, start, 1) for start, ids in greedy]
     return {
@@ -73,18 +79,19 @@ def compare(
     folder,
     say=print,
 ) -> Iterator[tuple[str, nn.Module, dict[str, float]]]:
-    """Each divergence's name, the draft it made out of `start` within `tokens`, and its figures.
+    """Yields, for each divergence, its name, the draft model trained from `start` on `tokens` tokens, and the figures
+    of that draft model by `judge`.
 
-    batch(index) gives tokens int64 [S, T] and counted bool [S, T].
+    batch(index) returns tokens int64 [S, T] and counted bool [S, T]. folder: for checkpoints.
     """
     for name in LOSSES:
         draft = copy.deepcopy(start)
 
         def loss_of(index: int, draft=draft, name=name) -> tuple[Tensor, int]:
-            given, counted = batch(index)
+            batch_tokens, counted = batch(index)
             divergence = loss_named(name, index)
-            loss = draft_loss(draft, read(target, given), given, counted, divergence)
-            return loss, given.numel()
+            loss = draft_loss(draft, read(target, batch_tokens), batch_tokens, counted, divergence)
+            return loss, batch_tokens.numel()
 
         path = folder / f"divergence-{name}.pt"
         fit(draft, loss_of, Budget(tokens=tokens), path, 0.01, 2e-3, say=say)

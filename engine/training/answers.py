@@ -1,4 +1,4 @@
-"""Greedy answers to many prompts, in batches, and whether they are right."""
+"""Lets a model answer many prompts greedily, in batches, and counts the right answers."""
 
 from __future__ import annotations
 
@@ -12,29 +12,31 @@ Pair = tuple[str, str]  # prompt, answer
 
 
 def answers(model, tokenizer, pairs: list[Pair]) -> list[str]:
-    """The model's answers, without the end of text, each at most SPARE tokens longer than the right answer."""
+    """The model's answers to the prompts of these pairs, without the end of text. Each is at most SPARE tokens longer
+    than the right answer."""
     budgets = [len(tokenizer(answer).input_ids) + SPARE for _, answer in pairs]
     order = sorted(range(len(pairs)), key=budgets.__getitem__)
     said = [""] * len(pairs)
     for i in range(0, len(order), ROWS):
-        some = order[i : i + ROWS]
-        prompts = [tokenizer(pairs[j][0]).input_ids for j in some]
-        longest = max(budgets[j] for j in some)
+        rows = order[i : i + ROWS]
+        prompts = [tokenizer(pairs[j][0]).input_ids for j in rows]
+        longest = max(budgets[j] for j in rows)
         texts = continue_batch(model, prompts, longest, 0.0, tokenizer.eos_token_id)
-        for j, tokens in zip(some, texts, strict=True):
+        for j, tokens in zip(rows, texts, strict=True):
             said[j] = tokenizer.decode(tokens[: budgets[j]], skip_special_tokens=True)
     return said
 
 
 def is_right(prompt: str, answer: str, said: str) -> bool:
-    """Whether the texts are equal; for a shuffle, any order of the words will do."""
+    """Whether the model's answer `said` equals the right answer. In the answer to a shuffle, the order of the words is
+    free."""
     if prompt.startswith("Shuffle:"):
         return sorted(said.split()) == sorted(answer.split())
     return said == answer
 
 
 def same_result(prompt: str, answer: str, said: str) -> bool:
-    """Whether the last number is the answer's, however it was found."""
+    """Whether the last number in the model's answer `said` is the last number in the right answer."""
     numbers = [re.findall(r"\d+", text) for text in (answer, said)]
     return bool(numbers[1]) and numbers[0][-1] == numbers[1][-1]
 

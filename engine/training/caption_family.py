@@ -1,7 +1,7 @@
-"""The language models of the family captions: a small target that answers questions about pictures, and a draft that has learned
-to see any part of a picture, or nothing of it.
+"""Trains the language models of the family captions: a small target that answers questions about pictures and films,
+and a draft model that learns to answer from any part of a picture, or from none of it.
 
-Both learn from scenes that are drawn by code; there is no other data.
+Both learn from scenes that code draws; there is no other data.
 """
 
 from __future__ import annotations
@@ -41,35 +41,38 @@ from engine.training.new_models import parameter_count
 
 HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2}
 TARGET = {"hidden_size": 128, "intermediate_size": 320, "num_hidden_layers": 4, "head_dim": 32}
-"""About 0.9 M parameters."""
+"""The shape of the target, with about 0.9 M parameters."""
 DRAFT = {"hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 2, "head_dim": 16} | {
     "patch_width": 64
 }
-"""About 0.15 M parameters."""
+"""The shape of the draft model, with about 0.15 M parameters."""
 UNSEEN, POOLED, WHOLE = 0.2, 0.1, 0.4
-"""Shares of the batches in which the draft sees nothing, the means of three patches, and all; in the others it sees any number of
-patches."""
+"""The shares of batches in which the draft model sees no patch, the mean of each row of patches, and all patches. In
+all other batches it sees a random number of patches."""
 SHARP = 16.0
-"""Factor on a patch's likeness to words, so that a short row is sure of its words; a long one would drown the row of its place."""
+"""The factor on the products of patches' rows with words' embeddings, in the loss of a patch's words. With it, a
+patch's row can be short and still be near its words. A long row would drown the embedding of the patch's place, which
+is added to it."""
 FOUND, THEN, LEAST = 0.25, 0.6, 0.02
-"""Of a training: the part after which it has found which thing is asked about, the factor on its rates from then on, which
-falls evenly, and the factor at the end. At the full rates its steps are too wide to count and to tell places apart."""
-STEPS = 31  # the whole numbers of a matrix lie between -31 and 31
-MEASURED = 256  # held-out scenes or films for each kind of question
+"""The schedule of the learning rates. After the share FOUND of a training, the model has learned which thing a question
+is about. Then the factor on the rates drops to THEN, and falls linearly to LEAST. At the full rates the steps are too
+large for learning to count and to distinguish places."""
+STEPS = 31  # the whole numbers of a stored matrix lie between -31 and 31
+MEASURED = 256  # held-out scenes or films measured for each kind of question
 
 Loss = Callable[[CaptionsForCausalLM, int], tuple[Tensor, int]]
-"""Of a model on the batch of an index, and how many tokens it reads."""
+"""(model, index of the batch) -> the loss of the model on the batch, and how many tokens the batch has."""
 
 
 def falling(progress: float) -> float:
-    """The factor on the rates of a training."""
+    """The factor on the learning rates. progress: of the training, from 0 to 1."""
     if progress < FOUND:
         return rate_scale(progress)
     return LEAST + (THEN - LEAST) * (1 - progress) / (1 - FOUND)
 
 
 def train_target(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0, **shape) -> None:
-    """Train, and write the model with its tokenizer into the folder."""
+    """Train the target, and write it with its tokenizer into the folder. shape: changes to ``TARGET`` and ``HEADS``."""
     tokenizer = caption_words()
     talks = Talks(tokenizer, seed, pictures_first=PICTURES_FIRST)
     model = trained(
@@ -84,7 +87,8 @@ def train_target(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0,
 
 
 def train_draft(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0, **shape) -> None:
-    """Train a draft for the target in this folder, and write it below."""
+    """Train a draft model for the target in this folder, and write it to <folder>/draft. shape: changes to ``DRAFT``
+    and ``HEADS``."""
     talks = Talks(caption_words(), seed + 1, pictures_first=PICTURES_FIRST)
     model = trained(
         DRAFT | HEADS | shape,
@@ -115,7 +119,8 @@ def trained(
 
 
 def whole_loss(model: CaptionsForCausalLM, batch: Batch) -> tuple[Tensor, int]:
-    """Nats per token of the answers, with all patches seen, and of the words for the patches."""
+    """The target's loss, in nats per token, and the number of tokens: the loss of the answers, with all patches seen,
+    plus ``words_loss``."""
     loss = answers_loss(batch, logits_of(model, batch, batch.patches)) + words_loss(model, batch)
     return loss, batch.tokens.numel()
 
@@ -125,22 +130,25 @@ def answers_loss(batch: Batch, logits: Tensor) -> Tensor:
 
 
 def words_loss(model: CaptionsForCausalLM, batch: Batch) -> Tensor:
-    """A patch's row should be near the embeddings of the words for what stands in it, and for its place, so that a question about a
-    ring finds the ring, and one about the top left finds that place. Without it a model sees, but takes long to learn which thing it
-    is asked about."""
+    """The cross-entropy of naming each patch, in nats per word. It makes the row of a patch similar to the embeddings
+    of the words for the thing in it, and the row of a place similar to the words for that place.
+
+    So the word "ring" in a question attends to the patch with the ring. Without this loss a model learns to see, but
+    takes long to learn which thing a question is about.
+    """
     words, first = model.model.embed_tokens.weight, model.config.first_patch
     logits = SHARP * (model.seen(batch.patches) @ words.T).float()
-    both = logits[..., None, :].expand(-1, -1, 2, -1)
+    per_word = logits[..., None, :].expand(-1, -1, 2, -1)
     places = SHARP * (words[first:][:PATCHES] @ words.T).float()
     named = F.cross_entropy(
         places[:, None].expand(-1, 2, -1).flatten(0, 1), place_words().flatten()
     )
-    return F.cross_entropy(both.flatten(0, 2), batch.named.flatten()) + named
+    return F.cross_entropy(per_word.flatten(0, 2), batch.named.flatten()) + named
 
 
 def partly_loss(model: CaptionsForCausalLM, batch: Batch, index: int) -> tuple[Tensor, int]:
-    """The same with a part of the patches in the sequence, a small one as often as a large one, or all; or with all of them there,
-    and nothing seen of them."""
+    """The draft model's loss, in nats per token, and the number of tokens. The model sees a part of the picture that
+    depends on ``index``: no patch, the pooled patches, all patches, or a random subset, small as often as large."""
     generator, patches = np.random.default_rng(index), batch.patches.shape[1]
     chance, way = generator.random(), "pruned"
     count = patches if chance > 1 - WHOLE else round(patches ** generator.random())
@@ -154,8 +162,8 @@ def partly_loss(model: CaptionsForCausalLM, batch: Batch, index: int) -> tuple[T
 def seen_by(
     model: CaptionsForCausalLM, batch: Batch, way: str, kept: np.ndarray
 ) -> tuple[Batch, Tensor]:
-    """The batch as it stands where a part of the pictures is seen, and its logits [B, T, V]. way: text only, pruned to the patches
-    ``kept``, or pooled."""
+    """Let the model read the batch with a part of each picture; returns the batch, with the rows that the model reads,
+    and the logits [B, T, V] of these rows. way: "text only", "pruned" (to the patches ``kept``) or "pooled"."""
     if way == "text only":
         return batch, logits_of(model, batch, batch.patches[:, :0])
     if way == "pruned":
@@ -170,7 +178,8 @@ def seen_by(
 def logits_of(
     model: CaptionsForCausalLM, batch: Batch, seen: Tensor, embedded: bool = False
 ) -> Tensor:
-    """float [B, T, V]. seen: [B, K, D], patches of which something is seen; or the embeddings [B, T, H] of all rows."""
+    """The model's logits [B, T, V] for a batch, in float32. seen: [B, K, D], the numbers of the patches that are seen;
+    or, if ``embedded``, the embeddings [B, T, H] of all rows."""
     output = model(
         inputs_embeds=seen if embedded else model.rows(batch.tokens, seen),
         attention_mask=batch.mask,
@@ -181,7 +190,8 @@ def logits_of(
 
 
 def states_of(target: CaptionsForCausalLM, batch: Batch, before_last: bool = False) -> Tensor:
-    """[B, T, H]: the normed state after the last layer, or that before it."""
+    """The target's hidden states [B, T, H] for a batch with all patches: after the last layer and the final norm, or,
+    if ``before_last``, before the last layer."""
     output = target.model(
         inputs_embeds=target.rows(batch.tokens, batch.patches),
         attention_mask=batch.mask,
@@ -194,8 +204,9 @@ def states_of(target: CaptionsForCausalLM, batch: Batch, before_last: bool = Fal
 
 @torch.no_grad()
 def right_shares(model: CaptionsForCausalLM) -> dict[str, float]:
-    """The share of held-out questions of each kind, about pictures and films, whose greedy answer is right to the last token: every
-    token of the true answer is the likeliest one behind those before it."""
+    """Kind of question -> the share of held-out questions, about pictures and films, that the model answers greedily
+    without a wrong token. An answer is right if each token of the true answer is the likeliest one after the tokens
+    before it."""
     model.eval()
     talks, shares = Talks(caption_words(), held_out=True), {}
     for kind in (*KINDS, *FILM_KINDS):
@@ -207,7 +218,8 @@ def right_shares(model: CaptionsForCausalLM) -> dict[str, float]:
 
 
 def export(model, folder: Path, tokenizer, about: dict | None = None) -> None:
-    """Write the model with its matrices in whole numbers of few steps, compressed."""
+    """Write the model to a folder, compressed, with its matrices rounded to whole numbers from -STEPS to STEPS. about:
+    more fields of its config."""
     export_model(model, folder, tokenizer, about)
     halve(folder, STEPS)
     compress(folder / WEIGHTS)

@@ -1,7 +1,8 @@
-"""The gate of ``specvlm`` for the family captions, and its operators, with the target and the draft model frozen.
+"""Trains the gate of ``specvlm``, and its operators, for the family captions; the target and the draft model are
+frozen.
 
-Huang et al., SpecVLM: Fast Speculative Decoding in Vision-Language Models (2025): the gate's choice is drawn by a Gumbel softmax while
-it learns.
+Huang et al., SpecVLM: Fast Speculative Decoding in Vision-Language Models (2025): in training, a Gumbel softmax draws
+the gate's choice.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from engine.training.common import say
 from engine.training.loop import Budget, fit
 
 PRICE = 0.1
-"""Nats per token that a gate would pay for reading the whole picture instead of none of it."""
-LEARNED = 2  # operators with weights, the last of them all
+"""The cost, in nats per token, of reading a row for each patch of the picture instead of none."""
+LEARNED = 2  # how many of ``OPERATORS`` have weights; they are the last ones
 
 
 def train_gate(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0) -> None:
-    """A gate for the target and the draft in this folder -> <folder>/parts/gate."""
+    """Train a gate for the target and the draft model in this folder, and write it to <folder>/parts/gate."""
     target, draft = (
         causal_model(str(path)).eval().requires_grad_(False) for path in (folder, folder / "draft")
     )
@@ -41,8 +42,8 @@ def train_gate(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0) -
         with torch.no_grad():
             states = states_of(target, batch, before_last=True)
         root = ((batch.labels != IGNORED) & (batch.texts == 1)).int().argmax(1)
-        asked = gate(states[torch.arange(len(root)), root - 1].float())
-        drawn = F.gumbel_softmax(asked, dim=-1)
+        scores = gate(states[torch.arange(len(root)), root - 1].float())
+        drawn = F.gumbel_softmax(scores, dim=-1)
         chosen = (drawn * costs.detach()).sum(-1).mean()
         return chosen + costs[:, -LEARNED:].mean(0).sum(), batch.tokens.numel()
 
@@ -51,7 +52,8 @@ def train_gate(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0) -
 
 
 def _cost(draft: CaptionsForCausalLM, gate: OperatorGate, batch: Batch, way: str) -> Tensor:
-    """[B]: nats per token of the first answers, and the price of the rows that the draft reads for the picture."""
+    """The cost of an operator for each picture or film, [B]: the draft model's loss on the first answer, in nats per
+    token, plus the price of the rows that it reads for the picture. way: the operator."""
     patches, rows = batch.patches.shape[1], 0
     if way == TEXT_ONLY:
         logits = logits_of(draft, batch, batch.patches[:, :0])

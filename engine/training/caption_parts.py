@@ -1,5 +1,5 @@
-"""The recipe `captions`: a target that sees pictures and films, its draft, and three parts that draft for it: the gate of ``specvlm``
-and the cells of ``msd`` and ``flash_mm``.
+"""The recipe `captions`: trains a target that sees pictures and films, its draft model, and three parts of drafters:
+the gate of ``specvlm``, the cell of ``msd`` and the cell of ``flash_mm``.
 
     python -m engine.training captions        -> <models>/families/captions, 105 minutes of one thread
 
@@ -47,9 +47,12 @@ def captions(args) -> None:
 
 
 def train_msd(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0) -> None:
-    """A cell for the target in this folder -> <folder>/parts/msd, in the two stages of MSD (Lin et al., 2025): half of the training
-    on text alone, then a share of pictures that rises from none to all. All texts here are about pictures, so text alone means that
-    the cell reads no row of the picture, which the target has seen."""
+    """Train the cell of ``msd`` for the target in this folder, and write it to <folder>/parts/msd.
+
+    The training has the two stages of MSD (Lin et al., 2025): the first half on text alone; then a share of batches
+    with pictures that rises from 0 to 1. All texts here are about pictures. "Text alone" means that the target reads
+    the picture, but the cell reads no row of it.
+    """
     target = causal_model(str(folder)).eval().requires_grad_(False)
     talks = Talks(caption_words(), seed + 3)
     torch.manual_seed(0)
@@ -68,7 +71,7 @@ def train_msd(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0) ->
 
 
 def train_flash(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0) -> None:
-    """A cell for the target in this folder -> <folder>/parts/flash_mm."""
+    """Train the cell of ``flash_mm`` for the target in this folder, and write it to <folder>/parts/flash_mm."""
     target = causal_model(str(folder)).eval().requires_grad_(False)
     talks = Talks(caption_words(), seed + 4)
     torch.manual_seed(0)
@@ -90,7 +93,9 @@ def _shrink(part: Path) -> None:
 
 
 def new_latent_cell(target: CaptionsForCausalLM) -> LatentCell:
-    """A cell whose rows begin as features with a trace of the token, and whose attention is that of the target's last layer."""
+    """The cell of ``flash_mm`` before its training. Its input starts as the feature plus a little of the token's
+    embedding, its attention as a copy of the attention in the target's last layer, and its feed-forward block adds
+    nothing."""
     config = target.config
     heads = config.num_attention_heads, config.num_key_value_heads
     cell = LatentCell(LatentSizes(config.hidden_size, *heads, config.head_dim))
@@ -104,8 +109,9 @@ def new_latent_cell(target: CaptionsForCausalLM) -> LatentCell:
 
 
 def _taught(target: CaptionsForCausalLM, batch: Batch) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Features [B, T, H] and laws [B, T, V] of the target, embeddings [B, T, H], and for each token but the first the feature of
-    the token before it in its text, with noise, [B, T - 1, H]; the first token of a text stands behind the last patch."""
+    """Four tensors from the target for a batch: its features [B, T, H], its laws p [B, T, V], its embeddings [B, T, H],
+    and states [B, T - 1, H]. The states hold, for each token but the first, the feature of the token before it in its
+    text, with noise. For the first token of a text, the token before is the last patch."""
     with torch.no_grad():
         features = states_of(target, batch).float()
         law = target.lm_head(features).softmax(-1)
@@ -118,7 +124,8 @@ def _taught(target: CaptionsForCausalLM, batch: Batch) -> tuple[Tensor, Tensor, 
 
 
 def _missed(target, made: Tensor, features: Tensor, law: Tensor, counted: Tensor) -> Tensor:
-    """EAGLE's loss of drafted features [.., H]. counted: bool [..], where a token of an answer follows."""
+    """EAGLE's loss of drafted features ``made`` [.., H] against the target's features [.., H] and laws p [.., V].
+    counted: bool [..], True where the next token belongs to an answer; only these rows count."""
     missed = F.smooth_l1_loss(made.float(), features, reduction="none").mean(-1)
     drafted = target.lm_head(made).float().log_softmax(-1)
     parted = -(law * drafted).sum(-1)
@@ -128,8 +135,8 @@ def _missed(target, made: Tensor, features: Tensor, law: Tensor, counted: Tensor
 def msd_loss(
     cell: PictureCell, target: CaptionsForCausalLM, batch: Batch, seen: bool = True
 ) -> Tensor:
-    """EAGLE's loss on the answers. Row j is the pair of token j and of the feature at the token before it in its text. seen: whether
-    the cell reads the rows of the picture."""
+    """EAGLE's loss on the answers of a batch. Row j of the cell is token j paired with the feature of the token before
+    it in its text. seen: whether the texts may attend to the rows of the picture."""
     features, law, embedded, states = _taught(target, batch)
     patches, mask = batch.patches.shape[1], batch.mask[:, :, 1:, 1:]
     states[:, : patches - 1] = 0.0
@@ -140,22 +147,23 @@ def msd_loss(
     def attend(layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         return F.scaled_dot_product_attention(queries, keys, values, mask, enable_gqa=True)
 
-    made = cell(states, embedded[:, 1:], cell.turn(batch.places[:, 1:] - 1), attend)
+    drafted = cell(states, embedded[:, 1:], cell.turn(batch.places[:, 1:] - 1), attend)
     counted = batch.labels[:, 1:] != IGNORED
-    return _missed(target, made, features[:, 1:], law[:, 1:], counted)
+    return _missed(target, drafted, features[:, 1:], law[:, 1:], counted)
 
 
 def flash_loss(cell: LatentCell, target: CaptionsForCausalLM, batch: Batch) -> Tensor:
-    """FLASH's loss: that of EAGLE for each of the K features behind a row, which are those of the row's token and of the tokens after
-    it, as far as these belong to the same text."""
+    """FLASH's loss on the answers of a batch: the sum of EAGLE's losses for the K features that the cell drafts from
+    each row. These are the features of the row's token and of the K - 1 tokens after it; tokens of another text do not
+    count."""
     features, law, embedded, states = _taught(target, batch)
     patches = batch.patches.shape[1]
-    made = flash_features(cell, batch, features, embedded, states)
+    drafted_features = flash_features(cell, batch, features, embedded, states)
     texts, losses = batch.texts[:, patches:], []
     for ahead in range(cell.sizes.features):
         here, there = slice(patches + ahead, None), slice(None, texts.shape[1] - ahead)
         counted = (batch.labels[:, here] != IGNORED) & (batch.texts[:, here] == texts[:, there])
-        drafted = made[:, there, ahead]
+        drafted = drafted_features[:, there, ahead]
         losses.append(_missed(target, drafted, features[:, here], law[:, here], counted))
     return torch.stack(losses).sum()
 
@@ -163,8 +171,9 @@ def flash_loss(cell: LatentCell, target: CaptionsForCausalLM, batch: Batch) -> T
 def flash_features(
     cell: LatentCell, batch: Batch, features: Tensor, embedded: Tensor, states: Tensor
 ) -> Tensor:
-    """[B, T - P, K, H]: of each token of the texts the features that the cell makes. features, embedded: [B, T, H] of the target;
-    states: [B, T - 1, H], for each token but the first the feature before it."""
+    """The K features that the cell drafts from each of the T - P tokens of the texts, [B, T - P, K, H]. features,
+    embedded: the target's, [B, T, H]. states: [B, T - 1, H], for each token but the first, the feature of the token
+    before it in its text."""
     patches = batch.patches.shape[1]
     latents = cell.latents(features[:, :patches])
     pairs = cell.pairs(states[:, patches - 1 :], embedded[:, patches:])

@@ -1,7 +1,8 @@
-"""The words of the family captions, and what its models learn from: pictures of scenes, and films, with questions and answers.
+"""The vocabulary of the family captions, and the batches that its models learn from: pictures and films with questions
+and answers.
 
-Of one picture or film several questions are asked at once. None of them sees the others, so each is what a prompt will be: the picture,
-a question, its answer.
+One row of a batch holds several questions about one picture or film, with their answers. These texts do not see each
+other, so each text looks like a prompt in use: the picture, one question, its answer.
 """
 
 from __future__ import annotations
@@ -25,33 +26,36 @@ from engine.scenes.scene import SIDE, Scene, draw, invent_for
 from engine.scenes.scene_talk import KINDS, Asked, asked, words
 from engine.scenes.scene_talk import PLACES as PLACE_NAMES
 
-PATCH = 16  # pixels of a side
-PLACES = SIDE // PATCH
-FIRST_PATCH = 2
-PATCHES = PLACES * PLACES  # of a picture, and of each frame
+PATCH = 16  # pixels along a side of a patch
+PLACES = SIDE // PATCH  # patches along a side of a picture
+FIRST_PATCH = 2  # the token of the first patch
+PATCHES = PLACES * PLACES  # patches of a picture, or of a frame of a film
 END, UNKNOWN = "<|endoftext|>", "<|unknown|>"
-ROOM = 60  # tokens of text beside one picture
+ROOM = 60  # tokens of text beside one picture or film
 SHARES, FIRST = (0.0, 0.25, 0.35, 0.35, 0.05), (0.3, 0.15, 0.22, 0.23, 0.1)
-COUNTING = 2700  # batches before things are counted more often; colours are known by then
+COUNTING = 2700  # the batch from which on questions about numbers are more frequent; colours are learned by then
 LATER, LATER_FIRST = (0.0, 0.45, 0.1, 0.3, 0.15), (0.3, 0.3, 0.08, 0.2, 0.12)
 FILM_SHARES, FILM_FIRST = (0.0, 0.4, 0.2, 0.4), (0.35, 0.25, 0.15, 0.25)
-"""How often each kind is asked, and asked first; a caption is asked first or not at all."""
-ROWS, FILM_ROWS = 32, 16  # pictures or films of a batch
+"""The shares of the kinds of questions: SHARES of all questions of a row but the first, FIRST of the first question;
+From batch COUNTING on, LATER and LATER_FIRST replace SHARES and FIRST. FILM_SHARES and FILM_FIRST hold for films. Only
+a first question asks for a caption."""
+ROWS, FILM_ROWS = 32, 16  # pictures of a batch, or films of a batch
 PICTURES_FIRST, EVERY = 1200, 3
-"""Batches before the first of films, so that a thing is found in one picture before it is found in eight; then one batch in so many
-is of films."""
+"""How many batches a training has before the first batch of films, so that it learns to find a thing in one picture
+before it has to find it in eight frames. After them, one of EVERY batches has films."""
 IGNORED = -100
 
 
 def caption_words() -> PreTrainedTokenizerFast:
-    """A token for each patch, each word and each mark. Nobody can write a patch: no word holds its brackets."""
+    """The tokenizer of the family, with one token for each patch, each word and each punctuation mark. Texts cannot
+    contain the tokens of patches, because no word has their angle brackets."""
     places = itertools.product(range(FRAMES), range(PLACES), range(PLACES))
     patches = [f"<{frame},{row},{column}>" for frame, row, column in places]
     spoken = sorted({*words(), *FILM_WORDS})
     every = [END, UNKNOWN, *patches, ".", ",", "?", *(f"▁{word}" for word in spoken)]
-    known = {word: token for token, word in enumerate(every)}
-    made = Tokenizer(WordLevel(known, unk_token=UNKNOWN))
-    made.normalizer = normalizers.Sequence(
+    vocabulary = {word: token for token, word in enumerate(every)}
+    tokenizer = Tokenizer(WordLevel(vocabulary, unk_token=UNKNOWN))
+    tokenizer.normalizer = normalizers.Sequence(
         [
             normalizers.Lowercase(),
             normalizers.Strip(),
@@ -59,19 +63,20 @@ def caption_words() -> PreTrainedTokenizerFast:
             normalizers.Replace(Regex(r"\s+"), " "),
         ]
     )
-    made.pre_tokenizer = pre_tokenizers.Sequence(
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Metaspace(), pre_tokenizers.Punctuation("isolated")]
     )
-    made.decoder = decoders.Metaspace()
-    return PreTrainedTokenizerFast(tokenizer_object=made, eos_token=END, unk_token=UNKNOWN)
+    tokenizer.decoder = decoders.Metaspace()
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END, unk_token=UNKNOWN)
 
 
 @cache
 def place_words() -> Tensor:
-    """[P, 2]: the words for the place of each patch of a frame, the last of them first; twice the same where it has one word."""
-    tokenizer, told = caption_words(), [place.split()[2:] for place in PLACE_NAMES]
+    """For each of the P patches of a frame, the tokens of the last and the first word of its place's name, [P, 2]. A
+    name of one word gives the same token twice."""
+    tokenizer, names = caption_words(), [place.split()[2:] for place in PLACE_NAMES]
     return torch.tensor(
-        tokenizer.convert_tokens_to_ids([f"▁{each[at]}" for each in told for at in (-1, 0)])
+        tokenizer.convert_tokens_to_ids([f"▁{name[at]}" for name in names for at in (-1, 0)])
     ).view(-1, 2)
 
 
@@ -94,11 +99,14 @@ def captions_config(vocabulary: int, **shape) -> CaptionsConfig:
 
 @dataclass(frozen=True)
 class Batch:
-    """B pictures or B films, each with T tokens: those of its P patches, and several texts.
+    """B pictures or B films with texts about them. A row has T tokens: those of its P patches, then several texts.
 
-    tokens: [B, T]. patches: [B, P, D]. labels: [B, T], the token that follows, where it belongs to an answer. texts: [B, T],
-    the text that a token belongs to, 0 for the picture, and -1 for what fills up the room. places: [B, T], positions. named:
-    [B, P, 2], the words for the shape and the colour in each patch.
+    tokens: [B, T].
+    patches: [B, P, D], the numbers of the patches' pixels.
+    labels: [B, T], the next token if it belongs to an answer, else ``IGNORED``.
+    texts: [B, T], the number of a token's text, from 1; 0 for a patch; -1 for padding.
+    places: [B, T], the position of a token in its text, behind the patches.
+    named: [B, P, 2], the tokens of the words for the shape and the colour in each patch.
     """
 
     tokens: Tensor
@@ -110,27 +118,30 @@ class Batch:
 
     @property
     def mask(self) -> Tensor:
-        """bool [B, 1, T, T]: a token sees its text up to itself, and the picture."""
+        """The attention mask, bool [B, 1, T, T]: a token sees the earlier tokens of its own text, itself, and all
+        earlier patches."""
         own, other = self.texts[:, :, None], self.texts[:, None, :]
         every = torch.ones(own.shape[1], own.shape[1], dtype=torch.bool).tril()
         return (every & ((other == 0) | (own == other)))[:, None]
 
     def without(self, kept: Tensor) -> Batch:
-        """The same pictures with these patches alone; kept: their places [K], ascending. Texts follow right behind them."""
+        """The batch with only some patches of each picture; positions of texts follow directly behind them. kept: the
+        places [K] of these patches, in ascending order."""
         count = self.patches.shape[1]
         columns = torch.cat([kept, torch.arange(count, self.tokens.shape[1])])
         less = count - len(kept)
         places = self.places[:, columns] - less
         places[:, : len(kept)] = torch.arange(len(kept))
         tokens, labels, texts = (
-            each[:, columns] for each in (self.tokens, self.labels, self.texts)
+            table[:, columns] for table in (self.tokens, self.labels, self.texts)
         )
         return Batch(tokens, self.patches[:, kept], labels, texts, places, self.named[:, kept])
 
 
 class Talks:
-    """Batches of pictures with questions; each depends on the seed and its index alone. held_out: of scenes that no training
-    draws. pictures_first: batches of a training before the first of films."""
+    """Makes batches of pictures or films with questions. A batch depends only on the seed and its index. held_out:
+    whether the scenes are ones that no training draws. pictures_first: how many batches come before the first batch of
+    films."""
 
     def __init__(
         self, tokenizer, seed: int = 0, held_out: bool = False, pictures_first: int = 0
@@ -140,26 +151,27 @@ class Talks:
         self._known: dict[str, list[int]] = {}
 
     def ids(self, text: str) -> list[int]:
-        """Texts recur."""
+        """The tokens of a text, from a cache, because texts recur."""
         if text not in self._known:
             self._known[text] = self._tokenizer.backend_tokenizer.encode(text).ids
         return self._known[text]
 
     def mixed(self, index: int) -> Batch:
-        """The batch of a training: of pictures, or of films."""
+        """The batch of this index for a training: pictures, or films, by ``pictures_first`` and ``EVERY``."""
         film = index >= self._pictures_first and index % EVERY == EVERY - 1
         return self.batch(index, FILM_ROWS if film else ROWS, film=film)
 
     def batch(self, index: int, rows: int, only: str | None = None, film: bool = False) -> Batch:
-        """only: one question of this kind for each picture or film, in place of a caption and as many questions as fit."""
+        """A batch of ``rows`` pictures or films. only: a kind of question; then each row has one question, of this
+        kind. None: each row has as many questions of all kinds as fit."""
         generator = np.random.default_rng((self._seed, index))
         shares = (LATER, LATER_FIRST) if index >= COUNTING else (SHARES, FIRST)
         films = film or only in FILM_KINDS
         make = self._film if films else partial(self._picture, shares)
-        found = [make(generator, only) for _ in range(rows)]
-        pictures, *columns = zip(*found, strict=True)
+        examples = [make(generator, only) for _ in range(rows)]
+        pictures, *columns = zip(*examples, strict=True)
         tokens, labels, texts, places, named = (
-            torch.from_numpy(np.stack(each)) for each in columns
+            torch.from_numpy(np.stack(column)) for column in columns
         )
         patches = patches_of(torch.from_numpy(np.stack(pictures)), PATCH)
         return Batch(tokens, patches, labels, texts, places, named)
@@ -167,7 +179,8 @@ class Talks:
     def _picture(
         self, shares: Sequence, generator: np.random.Generator, only: str | None
     ) -> tuple[np.ndarray, ...]:
-        """shares: how often each kind is asked later, and first."""
+        """A row of a batch about a picture: the pixels, tokens, labels, texts, places and named. shares: the shares of
+        the kinds of questions, for later questions and for the first one."""
         scene = invent_for(generator, self._held_out)
         while only and asked(only, scene, generator) is None:
             scene = invent_for(generator, self._held_out)
@@ -191,15 +204,16 @@ class Talks:
         return draw_film(film, generator), *row, np.concatenate(named)
 
     def _named(self, scene: Scene) -> np.ndarray:
-        """[P, 2]: the words for what stands in each patch of a frame."""
-        known = {thing.cell: (thing.shape, thing.colour) for thing in scene}
-        every = [known.get(cell, ("nothing", "nothing")) for cell in range(PATCHES)]
+        """The tokens of the words for the shape and the colour in each patch of a picture or frame, [P, 2]."""
+        words_of = {thing.cell: (thing.shape, thing.colour) for thing in scene}
+        every = [words_of.get(cell, ("nothing", "nothing")) for cell in range(PATCHES)]
         return np.array([[self.ids(word)[0] for word in two] for two in every])
 
     def _row(
         self, patches: int, ask: Callable[[int], Asked | None], once: bool
     ) -> tuple[np.ndarray, ...]:
-        """Tokens, labels, texts, places. ask: the question of a number, None where it must be asked for again."""
+        """Tokens, labels, texts and places of a row. ask(number): makes the next question, where number 0 is the first;
+        None: it must be called again. once: whether the row has only one question."""
         size = patches + ROOM
         tokens, texts = np.zeros(size, np.int64), np.full(size, -1)
         labels, places = np.full(size, IGNORED), np.zeros(size, np.int64)
@@ -207,10 +221,10 @@ class Talks:
         texts[:patches], places[:patches] = 0, np.arange(patches)
         at, number = patches, 0
         while at < size and not (once and number):
-            told = ask(number)
-            if told is None:
+            talk = ask(number)
+            if talk is None:
                 continue
-            question, answer = self.ids(told.question), self.ids(told.answer)
+            question, answer = self.ids(talk.question), self.ids(talk.answer)
             text = [*question, *answer, 0][: size - at]
             here, first, number = slice(at, at + len(text)), len(question) - 1, number + 1
             tokens[here], texts[here] = text, number

@@ -1,4 +1,4 @@
-"""The model card's measured part: figures and unpicked samples, put between two marks of the card."""
+"""Writes the measured part of the model card, figures and unpicked samples, between two marks of the card."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def _divergences(figures: dict) -> str:
     compared = figures.get("divergences")
     if not compared:
         return ""
-    found = compared["found"]
-    kinds = list(next(iter(found.values())))
-    rows = [[name, *(f"{values[k]:.3f}" for k in kinds)] for name, values in found.items()]
+    by_divergence = compared["found"]
+    kinds = list(next(iter(by_divergence.values())))
+    rows = [[name, *(f"{values[k]:.3f}" for k in kinds)] for name, values in by_divergence.items()]
     said = f"The draft's start, aligned on the same {compared['tokens']:,} tokens with each divergence:"
     return said + "\n\n" + _table(["divergence", *kinds], rows)
 
@@ -78,7 +78,8 @@ def _parts(figures: dict) -> str:
 
 
 def _sources(figures: dict) -> str:
-    """What the target read, by source; texts that are generated without limit have no number of readings."""
+    """A table of the text that the target read, by source. Sources that are generated without limit have no number of
+    readings."""
     read = figures.get("sources")
     if not read:
         return ""
@@ -94,7 +95,7 @@ def _sources(figures: dict) -> str:
 
 
 def _curve(figures: dict) -> str:
-    """The loss at a dozen places of the training."""
+    """A table of the target's loss at about a dozen points of the training."""
     points = figures.get("target.curve")
     if not points:
         return ""

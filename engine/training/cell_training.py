@@ -1,9 +1,10 @@
-"""Training of an EAGLE cell: its start, the loss of EAGLE-1 and 2, EAGLE-3's training-time test, and its accepted
+"""Training of an EAGLE cell: its start, the loss of EAGLE-1 and 2, EAGLE-3's training-time test, and the accepted
 length.
 
 Row i of a window is the pair of feature i and token i + 1; the cell's output stands in for feature i + 1. In a draft
-the cell reads its own outputs, so step k of an unrolled window feeds row i its own state of step k - 1 and token
-i + 1 + k, and lets the row see the true rows up to i and its own earlier steps, as in a draft that begins after row i.
+the cell reads its own outputs. So in step k of an unrolled window, row i reads its own state of step k - 1 and token i
++ 1 + k. It sees the rows of the first step up to row i, and itself in the steps since, as in a draft that begins after
+row i.
 
 Letters in shapes: S windows, T tokens of each, H hidden size of the cell, n * Ht features, V the target's vocabulary.
 """
@@ -24,18 +25,19 @@ from engine.training.new_models import attention_shape
 
 Borrowed = Callable[[Tensor], Tensor]
 NOISE = 0.1
-"""Features get noise of up to this size in training, because the cell's own features will be off in a draft (EAGLE)."""
+"""The largest noise added to features in training, because the cell's own features are inexact in a draft (EAGLE)."""
 FEATURES, TOKENS = 1.0, 0.1
-"""Weights of the two terms of EAGLE-1's loss; unweighted, the second is ten times as large."""
+"""The weights of the two terms of EAGLE-1's loss, on features and on tokens. Unweighted, the second is ten times as
+large."""
 TRACE = 0.3
-"""Size of the token's embedding relative to the feature, in the input of a new cell."""
+"""The size of the token's embedding relative to the feature, in the input of a new cell."""
 DECAY = 0.8
-"""Weight of each step of the training-time test relative to the step before it (EAGLE-3)."""
+"""The weight of each step of the training-time test relative to the step before it (EAGLE-3)."""
 
 
 def eagle_config(target, layout: Layout, draft_vocabulary: int = 0) -> EagleConfig:
-    """The configuration of a cell as wide as the target. target: the text config in transformers. draft_vocabulary: the size
-    of a cell's own head; 0 means the target's."""
+    """The configuration of a cell with the target's hidden size. target: its text config in transformers.
+    draft_vocabulary: the number of tokens in the cell's own head; 0: as many as the target has."""
     c, shape = target, attention_shape(target)
     return EagleConfig(
         layout=layout,
@@ -53,8 +55,8 @@ def eagle_config(target, layout: Layout, draft_vocabulary: int = 0) -> EagleConf
 
 
 def spread_layers(layers: int) -> tuple[int, int, int]:
-    """EAGLE-3's low, middle and high states in a target of ``layers`` layers, also for a small one; the state after the
-    final norm is never among them."""
+    """The indices of EAGLE-3's low, middle and high hidden states, for a target of ``layers`` layers, which may be few.
+    The state after the final norm is never among them."""
     low, middle, high = 2, layers // 2, layers - 3
     return min(low, layers - 1), max(1, middle), min(max(high, middle), layers - 1)
 
@@ -67,13 +69,13 @@ def new_cell(
     readout: bool = False,
     borrows: bool = False,
 ) -> EagleCell:
-    """A cell that knows something of the language: it starts with the target's last layer, norm and head, and its input
-    starts as the feature with a trace of the token's embedding.
+    """A cell before its training. It starts with the target's last layer, norm and head, so that it knows something of
+    the language; its input starts as the feature plus a little of the token's embedding.
 
-    The sampler of features and the readout add nothing at first. target: the transformers module. vocabulary: int64
-    [draft vocabulary], ascending: the target's tokens that the cell drafts. Weights that the target does not have, or
-    has in another shape, keep their random values. borrows: a head of some tokens has the target's rows, which do not
-    learn.
+    The feature sampler and the readout add nothing at first. Weights that the target lacks, or has in another shape,
+    keep their random values. target: the transformers module. vocabulary: int64 [v] in ascending order, the target's
+    tokens that the cell drafts; None: all. readout: whether the cell has a readout. borrows: whether the head of a
+    smaller vocabulary consists of rows of the target's head, which do not learn.
     """
     own = config.fused and vocabulary is not None
     pieces = Pieces(
@@ -111,8 +113,8 @@ def new_cell(
 
 @dataclass(frozen=True)
 class Scales:
-    """Typical magnitudes of numbers in a target: its embeddings, the states between its layers, and the state after the
-    final norm."""
+    """The root mean square of a target's embeddings, of its hidden states before the last layer (``between``), and of
+    its hidden states after the final norm (``feature``)."""
 
     embedding: float
     between: float
@@ -129,8 +131,9 @@ class Scales:
 
 
 def take_layer(layer: EagleLayer, target, scales: Scales) -> None:
-    """Copy the target's last layer. The first layer of EAGLE-1 has no norm before it, so the norm's weights go into the
-    projections after it, and the layer's outputs are scaled to the size of a feature."""
+    """Copy the target's last layer into a layer of the cell. The first layer of EAGLE-1 has no input norm, so the
+    norm's weights are multiplied into the projections after it, and the layer's outputs are scaled to the size of a
+    feature."""
     layers = getattr(target.base_model, "layers", None)
     theirs = dict(layers[-1].named_parameters()) if layers is not None else {}
     front = theirs.get("input_layernorm.weight")
@@ -151,7 +154,8 @@ def take_layer(layer: EagleLayer, target, scales: Scales) -> None:
 
 
 def most_frequent(tokens: Tensor, size: int, vocabulary: int) -> Tensor:
-    """int64 [size], ascending: the tokens that occur most often, for a draft vocabulary. tokens: any shape."""
+    """The ``size`` most frequent tokens, int64 [size] in ascending order, for the vocabulary of a cell. tokens: of any
+    shape. vocabulary: the size of the target's vocabulary."""
     counts = torch.bincount(tokens.flatten(), minlength=vocabulary)
     return counts.argsort(descending=True, stable=True)[:size].sort().values
 
@@ -164,11 +168,11 @@ def unrolled(
     steps: int,
     drafted: Tensor | None = None,
 ) -> Iterator[Tensor]:
-    """The states of each step [S, T - 1, H]; the first step reads the true features. Row i of step k stands in for
-    feature i + 1 + k. The last k rows of step k have no token to read and hold nothing useful.
+    """Yields the states [S, T - 1, H] of each step; the first step reads the target's features. Row i of step k (from
+    0) stands in for feature i + 1 + k. The last k rows of step k have no token to read, and are useless.
 
-    features [S, T, n*Ht], tokens int64 [S, T]. drafted: int64 [S, T - 1, at least steps - 1], the tokens that each row
-    reads in the steps after the first; None: the tokens of the text.
+    features: [S, T, n*Ht]. tokens: int64 [S, T]. drafted: int64 [S, T - 1, at least steps - 1], the tokens that each
+    row reads in the steps after the first; None: the row reads the tokens of the text.
     """
     states = cell.fuse(features[:, :-1])
     rows = states.shape[1]
@@ -184,7 +188,7 @@ def unrolled(
 
 
 class _Steps:
-    """Attention in an unrolled window: each row sees the first step's rows up to itself, and itself in the steps
+    """The attention of an unrolled window. Each row sees the first step's rows up to itself, and itself in all steps
     since."""
 
     def __init__(self, rows: int, device) -> None:
@@ -192,7 +196,8 @@ class _Steps:
         self._kept: dict[int, list[tuple[Tensor, Tensor]]] = {}
 
     def attend(self, layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        """queries [S, Hq, R, D], keys and values [S, Hkv, R, D] -> [S, Hq, R, D]"""
+        """The attention of a layer in the next step: queries [S, Hq, R, D], keys and values [S, Hkv, R, D] -> [S, Hq,
+        R, D]. Keys and values are stored for later steps."""
         kept = self._kept.setdefault(layer, [])
         kept.append((keys, values))
         if len(kept) == 1:
@@ -224,11 +229,11 @@ def feature_loss(
     head: Borrowed,
     noise: Tensor | None = None,
 ) -> Tensor:
-    """EAGLE-1 and 2: smooth L1 to the next feature, and cross-entropy to the target's distribution of the token after
-    it.
+    """The loss of EAGLE-1 and 2: the smooth L1 distance to the next feature, plus the cross-entropy with the target's
+    law of the token after it.
 
-    features [S, T, H], tokens int64 [S, T], logits [S, T, V] of the target (row t: of token t + 1), counted bool
-    [S, T]; noise: added to the features, of the same shape.
+    features: [S, T, H]. tokens: int64 [S, T]. logits: the target's, [S, T, V]; row t is for token t + 1. counted: bool
+    [S, T], the tokens that count. noise: [S, T, H], added to the features; None: no noise.
     """
     inputs = features if noise is None else features + noise
     (states,) = unrolled(cell, inputs, tokens, embedding, 1)
@@ -251,11 +256,12 @@ def unrolled_loss(
     steps: int,
     best: Tensor | None = None,
 ) -> Tensor:
-    """EAGLE-3's training-time test: cross-entropy over several steps of a draft, each fed with the cell's own states,
-    and no loss on features. Places where the target's most likely token is not in the draft vocabulary are skipped.
+    """The loss of EAGLE-3's training-time test: the cross-entropy over several steps of a draft, where each step after
+    the first reads the cell's own states. There is no loss on features. Places are skipped if the cell's vocabulary
+    lacks the target's likeliest token.
 
-    Shapes as in ``feature_loss``; features [S, T, n*Ht]. best: int64 [S, T], the target's most likely tokens, where the
-    logits are those of the draft vocabulary alone, [S, T, v].
+    Shapes as in ``feature_loss``, but features are [S, T, n*Ht]. best: int64 [S, T], the target's likeliest tokens; it
+    must be given if the logits are [S, T, v], for the tokens of the cell's vocabulary only.
     """
     total, weights = tokens.new_zeros((), dtype=torch.float32), 0.0
     possible = counted
@@ -284,10 +290,11 @@ def accepted(
     head: Borrowed,
     length: int,
 ) -> Tensor:
-    """int64 [S, T]: with each token as the root, how many tokens of a chain of ``length`` match the text; 0 for the
-    first token, which has no feature before it. As long as a draft is right, the tokens it reads are those of the text.
+    """For each token as the root, how many tokens of a drafted chain of ``length`` match the text, int64 [S, T]; 0 for
+    the first token, which has no feature before it. A draft that is right so far has read the tokens of the text, so
+    one unrolled pass is enough.
 
-    tokens: greedy text of the target, so the result is what a greedy run would keep.
+    tokens: a greedy text of the target; then the result is the number of tokens that a greedy run would accept.
     """
     size, right = tokens.shape[1], []
     for step, states in enumerate(unrolled(cell, features, tokens, embedding, length)):
@@ -301,7 +308,7 @@ def accepted(
 
 
 def noise_like(features: Tensor, index: int) -> Tensor:
-    """Uniform noise between -NOISE and NOISE, determined by ``index``."""
+    """Uniform noise between -NOISE and NOISE, in the shape of ``features``; it depends only on ``index``."""
     generator = torch.Generator().manual_seed(index)
     drawn = torch.rand(features.shape, generator=generator).to(features)
     return (2 * drawn - 1) * NOISE

@@ -1,8 +1,8 @@
-"""A target's answers in conversations: the text from which drafters of a chat model learn.
+"""Lets a chat model write answers in conversations; drafters of the model learn from this text.
 
-Hundreds of conversations go on at once (``engine.fast.gpu.slots``): when an answer ends, its slot takes the next turn or
-the next conversation, so no text waits for the longest. Each answer is a document of its own, whose prompt is all
-that stands before it.
+Many conversations run at once (``engine.fast.gpu.slots``). When an answer ends, its slot takes the next turn or the
+next conversation, so no text waits for the longest one. Each answer becomes one document; its prompt is the
+conversation before it.
 
     python -m engine.training conversations --checkpoints DIR
     python -m engine.training chat-text --checkpoints DIR --target TARGET --minutes 2
@@ -36,11 +36,11 @@ from engine.training.teacher import Teacher
 
 COUNT, HELD_OUT = 48_000, 240  # conversations
 LONGEST_PROMPT, LONGEST_ANSWER = 640, 384  # tokens
-SHORT = 160  # tokens; longer prompts are read in a pass of their own
-DRAWN = 0.4  # the share of the slots that draw; the others write the likeliest token
+SHORT = 160  # tokens; longer prompts are read in a separate pass
+DRAWN = 0.4  # the share of slots that draw tokens; the other slots write the likeliest token
 ROWS = 48  # texts written at once
-LEAST_CUT = 32  # tokens of an answer that is kept although the time is over
-SAVED_SECONDS = 40.0  # between two savings of what there is
+LEAST_CUT = 32  # the fewest tokens of an unfinished answer that is kept when the time is over
+SAVED_SECONDS = 40.0  # seconds between two writes of the answers so far
 MARK = "\N{OBJECT REPLACEMENT CHARACTER}"
 FILE, HELD_OUT_FILE = "conversations.jsonl", "held-out-conversations.jsonl"
 
@@ -54,18 +54,21 @@ def write_conversations(args) -> None:
         (FILE, args.count or COUNT, False),
         (HELD_OUT_FILE, min(args.count or HELD_OUT, HELD_OUT), True),
     ):
-        some = itertools.islice(conversations(material, args.seed, held_out), count)
+        chosen = itertools.islice(conversations(material, args.seed, held_out), count)
         path = args.checkpoints / name
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_suffix(".tmp")
         with temporary.open("w", encoding="utf-8") as file:
-            file.writelines(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in some)
+            file.writelines(
+                json.dumps(asdict(conversation), ensure_ascii=False) + "\n"
+                for conversation in chosen
+            )
         temporary.replace(path)
         say(f"{count} conversations in {path}")
 
 
 def read_conversations(path: Path) -> list[Conversation]:
-    """Raises UserError where the file is none of ``write_conversations``."""
+    """The conversations in a file of ``write_conversations``. Raises UserError for any other file."""
     need_file(path, "conversations")
     try:
         lines = path.read_text("utf-8").splitlines()
@@ -76,33 +79,34 @@ def read_conversations(path: Path) -> list[Conversation]:
 
 
 def write_chat_text(args) -> None:
-    """The recipe ``chat-text``: the answers of the target named by --target, the held-out ones in a file of their own."""
+    """The recipe ``chat-text``: writes the answers of the target named by --target. Answers to held-out conversations
+    go to a separate file."""
     began = time.monotonic()
     teacher = Teacher.of(args)
     if not teacher.tokenizer.chat_template:
         raise UserError(f"{teacher.folder.name} has no chat template.")
     if not fits(teacher.module):
         raise UserError(f"{teacher.folder.name} is of a kind that cannot write many texts at once.")
-    known = read_conversations(args.checkpoints / FILE)
+    to_learn = read_conversations(args.checkpoints / FILE)
     held_out = read_conversations(args.checkpoints / HELD_OUT_FILE)
-    random.Random(args.seed).shuffle(known)
+    random.Random(args.seed).shuffle(to_learn)
     torch.manual_seed(args.seed)
     module = copy.deepcopy(teacher.module).to(pick_precision(teacher.module.device.type))
     chat = Chat(teacher.tokenizer, ends_of(teacher.module, teacher.tokenizer).tokens)
     writer = Writer(module, chat, args.rows or ROWS)
     seconds = 60 * (args.minutes or 1e9) - (time.monotonic() - began)
     files = {False: teacher.text_file, True: teacher.text_file.with_name("held-out.npz")}
-    for held, answers in writer.run(held_out, known, args.tokens or 400_000, seconds):
+    for held, answers in writer.run(held_out, to_learn, args.tokens or 400_000, seconds):
         random.Random(args.seed).shuffle(answers)
-        documents = [one.prompt + one.answer for one in answers]
-        given = [len(one.prompt) for one in answers]
-        selftext.save(files[held], documents, given, [True] * len(answers))
+        documents = [text.prompt + text.answer for text in answers]
+        prompt_lengths = [len(text.prompt) for text in answers]
+        selftext.save(files[held], documents, prompt_lengths, [True] * len(answers))
 
 
 @dataclass
 class Text:
-    """A conversation as tokens: prompt: everything before the current answer; answer: the answer so far; later: the
-    turns to come."""
+    """A conversation as tokens. prompt: all tokens before the current answer. answer: the tokens of the answer so far.
+    later: the texts of the user's next turns."""
 
     prompt: list[int]
     later: tuple[str, ...]
@@ -111,7 +115,7 @@ class Text:
 
 
 class Chat:
-    """Conversations as the tokens of a chat template. ends: the tokens that end an answer."""
+    """Turns conversations into tokens by a chat template. ends: the tokens that end an answer."""
 
     def __init__(self, tokenizer, ends: Collection[int]) -> None:
         self._tokenizer, self.ends = tokenizer, frozenset(ends)
@@ -123,7 +127,7 @@ class Chat:
         return Text(self._ids(self._rendered(said)), conversation.turns[1:], held_out)
 
     def after(self, text: Text) -> Text | None:
-        """The text with its next turn; None where there is none, and after an answer that was cut."""
+        """The text extended by the user's next turn. None if there is no next turn, or if the answer was cut."""
         if not text.later or text.answer[-1] not in self.ends:
             return None
         turn, *later = text.later
@@ -142,7 +146,7 @@ class Chat:
 
 
 class Writer:
-    """Writes the answers of many conversations at once. rows: how many."""
+    """Writes the answers of many conversations at once. rows: the number of slots."""
 
     def __init__(self, module, chat: Chat, rows: int) -> None:
         self._chat, self._rows = chat, rows
@@ -158,8 +162,9 @@ class Writer:
         tokens: int,
         seconds: float,
     ) -> Iterator[tuple[bool, list[Text]]]:
-        """(whether held out, all answers so far), now and then and at the end: after this many tokens or seconds. The
-        first slots draw; held-out answers are always the likeliest ones."""
+        """Write answers until there are ``tokens`` tokens or ``seconds`` have passed. Every ``SAVED_SECONDS``, and at
+        the end, yields pairs (whether held out, all such answers so far). The first slots draw their tokens; held-out
+        answers are always greedy."""
         began = saved = time.monotonic()
         others = self._texts(itertools.cycle(known), False)
         greedy = itertools.chain(self._texts(held_out, True), others)
@@ -168,8 +173,8 @@ class Writer:
         done: dict[bool, list[Text]] = {True: [], False: []}
         count = 0
         while count < tokens and time.monotonic() - began < seconds:
-            taken = {slot for slot, _ in waiting} | busy.keys()
-            for slot in (slot for slot in range(self._rows) if slot not in taken):
+            occupied = {slot for slot, _ in waiting} | busy.keys()
+            for slot in (slot for slot in range(self._rows) if slot not in occupied):
                 waiting.append((slot, next(others if slot < self._drawn else greedy)))
             self._begin(waiting)
             busy |= waiting
@@ -199,21 +204,22 @@ class Writer:
         yield from ((held, list(texts)) for held, texts in done.items() if texts)
 
     def _texts(self, some: Iterable[Conversation], held_out: bool) -> Iterator[Text]:
-        """Those of these conversations whose prompts are not too long, as texts to be written."""
-        for one in some:
-            text = self._chat.begin(one, held_out)
+        """Yields the beginnings of these conversations as texts, without those whose first prompt is too long."""
+        for conversation in some:
+            text = self._chat.begin(conversation, held_out)
             if len(text.prompt) <= self._longest_prompt:
                 yield text
 
     def _begin(self, waiting: Iterable[tuple[int, Text]]) -> None:
-        """Read the prompts, the long ones in a pass of their own, because prompts are padded to the longest."""
+        """Read the prompts of the waiting (slot, text) pairs. Long prompts are read in a separate pass, because all
+        prompts of a pass are padded to the longest."""
         for long in (False, True):
-            some = [(slot, each) for slot, each in waiting if (len(each.prompt) > SHORT) == long]
-            if some:
-                self._slots.begin([slot for slot, _ in some], [each.prompt for _, each in some])
+            batch = [(slot, text) for slot, text in waiting if (len(text.prompt) > SHORT) == long]
+            if batch:
+                self._slots.begin([slot for slot, _ in batch], [text.prompt for _, text in batch])
 
     def _grow(self, text: Text, written: list[int]) -> bool:
-        """Add what was written to the answer; whether it has ended."""
+        """Append the written tokens to the answer, up to its end; returns whether the answer has ended."""
         room = LONGEST_ANSWER - len(text.answer)
         written = written[:room]
         last = next((at for at, token in enumerate(written) if token in self._chat.ends), None)

@@ -1,4 +1,5 @@
-"""Checkpoints that are either whole or absent, and models written in Hugging Face's format with half the bytes."""
+"""Writes and reads checkpoints, which are either complete or absent, and exports models in Hugging Face's format in
+bf16."""
 
 from __future__ import annotations
 
@@ -22,12 +23,14 @@ def save_checkpoint(path: Path, state: dict) -> None:
 
 
 def load_checkpoint(path: Path) -> dict | None:
-    """Reads only tensors, numbers and names, nothing that could run code when loaded."""
+    """The checkpoint, or None if there is no file. Only tensors, numbers and names are loaded, no objects that could
+    run code."""
     return torch.load(path, map_location="cpu", weights_only=True) if path.exists() else None
 
 
 def write_whole(folder: Path, write: Callable[[Path], None]) -> None:
-    """Write the files of a folder beside it, and then move them into it one by one."""
+    """Call ``write`` with a temporary folder beside ``folder``, then move the written files into ``folder`` one by
+    one."""
     beside = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)
@@ -39,8 +42,9 @@ def write_whole(folder: Path, write: Callable[[Path], None]) -> None:
 
 
 def export_model(model, path: Path, tokenizer=None, about: Mapping | None = None) -> None:
-    """Write bf16 tensors under a config that says float32, so that they load as float32. If the tokenizer has the
-    tokens of the chat template, the end of a turn also ends a text. about: further fields of the config."""
+    """Write a model, and its tokenizer if there is one, to the folder ``path``. Tensors are stored in bf16, but the
+    config says float32, so that they load as float32. If the tokenizer has the tokens of the chat template, the end of
+    a turn also ends a text. about: more fields of the config."""
     if tokenizer is not None and END in tokenizer.get_vocab():
         ends = [tokenizer.eos_token_id, tokenizer.convert_tokens_to_ids(END)]
         model.generation_config.eos_token_id = ends
@@ -57,8 +61,8 @@ def export_model(model, path: Path, tokenizer=None, about: Mapping | None = None
 
 
 def export_tokenizer(tokenizer, path: Path) -> None:
-    """Save the tokenizer in few bytes, without traces of where it was loaded from, under the class name that every
-    version knows."""
+    """Save the tokenizer to a folder as compact JSON, without the entries on where it was loaded from, and with a class
+    name that every version of transformers has."""
     tokenizer.save_pretrained(path, save_jinja_files=False)
     entries = path / "tokenizer.json"
     read = json.loads(entries.read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""Shared by all recipes: a folder's tokenizer, its models, and errors reported in one line."""
+"""Helpers that all recipes share: they find and open the tokenizer, the data and the models, or raise UserError."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def say(text: str) -> None:
 
 
 def usual_device() -> torch.device:
-    """The GPU if there is one."""
+    """The GPU if there is one, else the CPU."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
@@ -41,7 +41,7 @@ def need_file(path: Path, recipe: str) -> Path:
     return path
 
 
-# The place of each model of the family in the folder of the models.
+# Name of a model of the family -> its folder within the folder of the models.
 PLACES = {
     "target": "target",
     "draft": "draft",

@@ -1,4 +1,5 @@
-"""The corpora as documents: cleaned, and mixed with the generators' examples (`sources` has the files)."""
+"""The documents for training: cleaned texts of the corpora (`sources` lists their files) and the generators'
+examples."""
 
 from __future__ import annotations
 
@@ -15,11 +16,11 @@ from engine.training.generators.words import WORDS, Vocabulary
 from engine.training.sources import read_split, without_overlap
 
 PROMPTS = Path(__file__).resolve().parents[2] / "presets" / "prompts"
-# Shares of the training tokens. Copying and editing get a large part: induction has to be learned, and it comes only
-# when random words that cannot be guessed make up much of it (with 2 % of them there was none after 1.7 M tokens; with
-# `operations` at 0.36 it came within 0.6 M more). Over 82 M tokens the shares of the corpora amount to eight readings
-# of the TinyStories (one more in the chats), five of the picture books, two and a half of the simple tales, one of the
-# others.
+# Workload -> its share of the training tokens. Copying and editing get a large share, because the model has to learn
+# induction. It learns induction only if much of the text is random words that cannot be guessed: with 2 % of them there
+# was no induction after 1.7 M tokens; with `operations` at 0.36 it came within 0.6 M tokens more. Over 82 M tokens the
+# shares of the corpora amount to eight readings of the TinyStories (one more in the chats), five of the picture books,
+# two and a half of the simple tales, and one of each other corpus.
 MIX = {
     "story": 0.36,
     "picture book": 0.022,
@@ -36,7 +37,8 @@ MIX = {
     "code": 0.045,
     "mbpp": 0.006,
 }
-# The last files of the target's text drill the kinds of examples that were answered worst after 69 M tokens.
+# The shares for the last files of the target's text. They favour the workloads that were answered worst after 69 M
+# tokens.
 FINISHING_MIX = {
     "story": 0.30,
     "picture book": 0.020,
@@ -55,15 +57,16 @@ FINISHING_MIX = {
     "code": 0.035,
     "mbpp": 0.004,
 }
-# Sources whose prompts are noise (random words) that cannot be predicted: only the answer counts in the loss.
+# Workloads whose prompts are random words, which cannot be predicted. In their documents only the answer counts in the
+# loss.
 ANSWER_ONLY = {"operations", "replace", "edit", "append", "chat"}
 LONGEST_CHAT_STORY = 900  # characters
-COMMONEST = 2500  # words of the stories in a vocabulary
+COMMONEST = 2500  # how many of the stories' most frequent words a vocabulary has
 
 
 @cache
 def shipped_prompts() -> list[str]:
-    """Every prompt of the preset files: none of them may occur in training text."""
+    """All prompts of the preset files. None of them may occur in training text."""
     return [
         json.loads(line)["prompt"]
         for path in sorted(PROMPTS.glob("*.jsonl"))
@@ -72,23 +75,24 @@ def shipped_prompts() -> list[str]:
 
 
 def holds_prompt(text: str) -> bool:
-    """Whether the text contains a shipped prompt; the shortest are too common to look for (they are held out by
-    hash)."""
+    """Whether the text contains a shipped prompt of more than 15 characters. Shorter prompts are too common to search
+    for; they are held out by their hash."""
     return any(prompt in text for prompt in shipped_prompts() if len(prompt) > 15)
 
 
 def read_corpora(data: Path, split: str = "train") -> dict[str, list[str]]:
-    """Workload -> texts. Missing files give empty lists. `split` is train or valid. No training text contains a shipped
-    prompt, or a run of words from a held-out text."""
+    """Workload -> its texts; an empty list if the file is missing. split: "train" or "valid". Training texts that
+    contain a shipped prompt, or a run of words from a held-out text, are left out."""
     texts = read_split(data, split)
     if split == "valid":
         return texts
     texts = without_overlap(texts, read_split(data, "valid"))
-    return {name: [t for t in some if not holds_prompt(t)] for name, some in texts.items()}
+    return {name: [t for t in group if not holds_prompt(t)] for name, group in texts.items()}
 
 
 def make_vocabulary(texts: dict[str, list[str]]) -> Vocabulary:
-    """The commonest words and the sentences of medium length from the stories, for the generators to draw from."""
+    """The vocabulary from which the generators draw: the most frequent words, the sentences of medium length and the
+    short texts of the stories in `texts`."""
     stories = texts.get("story", [])
     if not stories:
         return Vocabulary()
@@ -109,8 +113,9 @@ def make_vocabulary(texts: dict[str, list[str]]) -> Vocabulary:
 def documents(
     workload: str, texts: dict[str, list[str]], vocabulary: Vocabulary, seed: int
 ) -> Iterator[Example]:
-    """An endless stream: the generator's examples, or the corpus reshuffled at every epoch. No document contains a
-    shipped prompt: the corpora were searched when they were read, and the generators' examples are searched here."""
+    """An endless stream of the workload's documents: examples of its generator, or its corpus, reshuffled at every
+    epoch. No document contains a shipped prompt: ``read_corpora`` searched the corpora, and examples are searched
+    here."""
     if workload in ALL_MAKERS:
         for example in examples(workload, seed, vocabulary):
             if not holds_prompt(example.text):
@@ -124,7 +129,7 @@ def documents(
 def available_mix(
     texts: dict[str, list[str]], mix: dict[str, float] | None = None
 ) -> dict[str, float]:
-    """The shares, renormalised over the available workloads."""
+    """The shares of `mix` (None: of ``MIX``), renormalised over the workloads that have a generator or texts."""
     shares = {w: s for w, s in (mix or MIX).items() if w in ALL_MAKERS or texts.get(w)}
     total = sum(shares.values())
     return {workload: share / total for workload, share in shares.items()}

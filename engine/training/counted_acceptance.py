@@ -1,5 +1,8 @@
-"""Mean accepted tokens of a greedy chain while its draft is being trained: greedy text does not depend on the draft,
-so the target writes it once, the draft predicts at every place in it, and the steps are replayed afterwards."""
+"""Counts the accepted tokens of greedy chains on a finished text, while a draft model is being trained.
+
+A greedy text does not depend on the draft model. So the target writes the text once, the draft model predicts at every
+place of it in one pass, and the steps are replayed afterwards.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ from torch import Tensor
 
 
 def mean_accepted(matches: list[int]) -> float:
-    """matches[t]: how many drafted tokens are right when the last committed token is t tokens into the text.
-    New tokens / steps, the final token of each step included."""
+    """New tokens per step, the final token of each step included. matches[t]: how many drafted tokens are right in a
+    step that begins after t tokens of the text."""
     at = steps = 0
     while at < len(matches):
         at += matches[at] + 1
@@ -18,27 +21,28 @@ def mean_accepted(matches: list[int]) -> float:
 
 
 def walked(kept: list[int], start: int) -> float:
-    """Mean accepted tokens in a greedy text whose first token after the prompt stands at ``start``. kept[t]: how many
-    drafted tokens are right with the text's token t as the root."""
+    """New tokens per step in a greedy text whose first token after the prompt is token ``start``. kept[t]: how many
+    drafted tokens are right in a step whose root is token t."""
     last = len(kept) - 1
     return mean_accepted([min(kept[at], last - at) for at in range(start - 1, last)])
 
 
 def run_lengths(right: Tensor) -> Tensor:
-    """bool [N, K] -> int [N]: how many are True before the first False."""
+    """For each row of ``right``, bool [N, K], how many entries are True before the first False, int [N]."""
     return right.int().cumprod(dim=1).sum(dim=1)
 
 
 def chain_lengths(right: Tensor, length: int) -> Tensor:
-    """bool [S, T - 1], whether the token after each one is guessed -> int64 [S, T]: how many tokens of a chain of
-    `length` after each token are right."""
+    """For each token as the root, how many tokens of a chain of `length` are right before the first wrong one, int64
+    [S, T]. right: bool [S, T - 1], whether the draft model guesses the token after each token."""
     padded = torch.nn.functional.pad(right, (0, length), value=False)
     return padded.unfold(1, length, 1).long().cumprod(-1).sum(-1)
 
 
 @torch.inference_mode()
 def chain_matches(draft, text: list[int], start: int, length: int) -> list[int]:
-    """A greedy chain of `length` from each place of text[start:]: right as long as the draft's argmax is the text."""
+    """For each step that begins within text[start:], how many tokens of a greedy chain of `length` by the draft model
+    are right. The list is the argument ``matches`` of ``mean_accepted``."""
     tokens = torch.tensor(text)
     best = draft(input_ids=tokens[None], use_cache=False).logits[0, :-1].argmax(-1)
     return chain_lengths((best == tokens[1:])[None], length)[0, start - 1 : len(text) - 1].tolist()

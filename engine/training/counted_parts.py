@@ -1,8 +1,9 @@
-"""Recipes of parts that are counted, not trained: how often a target writes each token, on the text that it wrote for its
-drafters to learn from; and the datastore of the embedded family, texts of our own generators, none of them held out.
+"""Recipes of parts that need no training: `vocabulary` and `datastore`.
 
-Prompts do not count: a draft has to guess only the tokens that the target writes (VocabTrim found the target's own text
-better to count on than raw text or the draft's).
+`vocabulary` counts how often a target writes each token, in the text that it wrote for the training of its drafters.
+Prompts do not count, because a draft model has to guess only the tokens that the target writes. (VocabTrim found the
+target's own text better for this than raw text or the draft model's text.) `datastore` makes the datastore of the
+embedded family from examples of our own generators, none of them held out.
 """
 
 from __future__ import annotations
@@ -24,27 +25,29 @@ from engine.training.generators import words as english
 from engine.training.teacher import Teacher
 from engine.training.tokenizer import load_tokenizer
 
-TOKENS = 60_000  # of the datastore
+TOKENS = 60_000  # tokens of the datastore
 SHARES = (0.5, 0.25, 0.125, 0.0625)
 
 
 def vocabulary(args) -> None:
-    """The recipe `vocabulary`."""
+    """The recipe `vocabulary`: counts the tokens that the target wrote, and writes the part."""
     teacher = Teacher.of(args)
     text = selftext.load(need_file(teacher.text_file, "text"))
     rows = AutoConfig.from_pretrained(teacher.folder).get_text_config(decoder=True).vocab_size
-    found = Vocabulary.counted(written(text, rows))
+    frequencies = Vocabulary.counted(written(text, rows))
     folder = teacher.parts / (args.name or "vocabulary")
-    found.save(folder, digest_of(teacher.folder))
-    say(f"{int(found.counts.sum()):,} tokens that the target wrote")
+    frequencies.save(folder, digest_of(teacher.folder))
+    say(f"{int(frequencies.counts.sum()):,} tokens that the target wrote")
     for share in SHARES:
         kept = max(1, round(share * rows))
-        say(f"the {kept:,} most frequent of {rows:,} tokens: {found.coverage(kept):.2%} of them")
+        say(
+            f"the {kept:,} most frequent of {rows:,} tokens: {frequencies.coverage(kept):.2%} of them"
+        )
     say(f"written to {folder}")
 
 
 def written(text: selftext.SelfText, rows: int) -> Tensor:
-    """[rows] int64: how often each token occurs after the prompts."""
+    """How often each token occurs in the text behind its prompts, int64 [rows]."""
     counts = np.zeros(rows, dtype=np.int64)
     ends = zip(text.starts[:-1], text.prompts, text.starts[1:], strict=True)
     for start, prompt, end in ends:
@@ -53,14 +56,15 @@ def written(text: selftext.SelfText, rows: int) -> Tensor:
 
 
 def datastore(args) -> None:
-    """The recipe `datastore`: examples of all workloads in turn, each followed by an end-of-text token."""
+    """The recipe `datastore`: writes a datastore of examples of all workloads in turn, each followed by an end-of-text
+    token."""
     tokenizer = load_tokenizer(place(args, "target"))
-    wanted = args.tokens or TOKENS
+    most = args.tokens or TOKENS
     streams = [examples(name, args.seed, english.Vocabulary()) for name in MAKERS]
     tokens: list[int] = []
     for stream in itertools.cycle(streams):
         tokens += tokenizer(next(stream).text)["input_ids"] + [tokenizer.eos_token_id]
-        if len(tokens) >= wanted:
+        if len(tokens) >= most:
             break
     folder = place(args, "datastore")
     write_datastore(folder, tokens, tokenizer)

@@ -1,8 +1,8 @@
 """Training of the block-diffusion drafter: many random blocks of each window share one pass of the frozen target.
 
-Row i of a block learns the target's distribution at its place, given the true text up to there; averaged over texts
-this is the distribution given the prefix alone, which is all the row can know. Early rows weigh more, because a row
-counts only where all before it were right: exp(-(i - 1) / gamma), as in DFlash.
+Row i of a block learns the target's law at its place, given the true text before that place. Averaged over texts, this
+is the law given only the text before the block, which is all that the row can learn. Earlier rows have larger weights,
+exp(-(i - 1) / gamma) as in DFlash, because a drafted token counts only if all tokens before it are right.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def diffusion_config(
     vocabulary: int = 0,
     known: int = 0,
 ) -> DFlashConfig:
-    """The configuration of a diffusion model as wide as the target. vocabulary: columns of the target's logits, 0 for
-    the number in its config. known: tokens of a cut head, 0 for a whole head."""
+    """The configuration of a diffusion drafter with the target's hidden size. vocabulary: the number of the target's
+    logits; 0: the number in its config. known: the number of tokens in a trimmed head; 0: a whole head."""
     c, shape = target_config, attention_shape(target_config)
     feature_layers = feature_layers or spread_layers(c.num_hidden_layers)
     return DFlashConfig(
@@ -48,15 +48,16 @@ def diffusion_config(
 
 
 def spread_layers(layers: int) -> tuple[int, int, int]:
-    """An early, a middle and a late layer, counted from zero. The last layer is left out, because transformers returns
-    it after the final norm."""
+    """The numbers, from 0, of an early, a middle and a late layer of a target with ``layers`` layers. The last layer is
+    never used, because transformers returns its state after the final norm."""
     return 1, layers // 2, layers - 2
 
 
 @torch.no_grad()
 def start_from(drafter: DFlashModel, target) -> None:
-    """A start that knows the language: the drafter takes the target's last layers and final norm, and its features
-    begin as those of the last feature layer alone. Only for a drafter as wide as its target."""
+    """Initialise the drafter, in place, with the target's last layers and final norm, so that it knows something of the
+    language. Its projection of features starts as the last feature layer's state plus a little noise. Only for a
+    drafter with the target's hidden size."""
     layers, hidden = target.model.layers[-len(drafter.layers) :], drafter.config.hidden_size
     for mine, theirs in zip(drafter.layers, layers, strict=True):
         mine.load_state_dict(theirs.state_dict(), strict=False)  # only ours has q_norm and k_norm
@@ -66,7 +67,8 @@ def start_from(drafter: DFlashModel, target) -> None:
 
 
 def mask_token(teacher) -> int:
-    """The mask of a teacher's tokenizer; else the first token that is not in its text."""
+    """The mask token of the teacher's tokenizer. If it has none, the first token that does not occur in the teacher's
+    text."""
     own = teacher.tokenizer.mask_token_id
     if own is not None:
         return own
@@ -76,21 +78,23 @@ def mask_token(teacher) -> int:
 
 
 def features_of(hidden_states: tuple[Tensor, ...], layer_ids: tuple[int, ...]) -> Tensor:
-    """transformers' hidden_states -> [S, T, n*H]"""
+    """The features of n layers, [S, T, n*H], from the hidden_states of transformers. layer_ids: numbers of layers, from
+    0."""
     return torch.cat([hidden_states[i + 1] for i in layer_ids], dim=-1)
 
 
 def block_embeddings(
     embedding: torch.nn.Embedding, roots: Tensor, block_size: int, mask_token_id: int
 ) -> Tensor:
-    """Root tokens [S, A] -> [S, A, B, H]: the root, then masks."""
+    """The embeddings of blocks, [S, A, B, H]: each has a root and B - 1 masks. roots: tokens [S, A]."""
     tokens = torch.full((*roots.shape, block_size), mask_token_id, device=roots.device)
     tokens[..., 0] = roots
     return embedding(tokens)
 
 
 def random_anchors(rows: int, length: int, blocks: int, block_size: int, seed: int) -> Tensor:
-    """int64 [rows, blocks]: roots whose whole block lies in the window."""
+    """Random places of roots, int64 [rows, blocks], such that each whole block lies in its window. length: tokens of a
+    window."""
     generator = torch.Generator().manual_seed(seed)
     return torch.rand(rows, length - block_size + 1, generator=generator).argsort(dim=1)[:, :blocks]
 
@@ -106,8 +110,11 @@ def diffusion_loss(
     anchors: Tensor,
     gamma: float = 4.0,
 ) -> Tensor:
-    """features [S, T, n*H] and logits [S, T, K] of the target, tokens int64 [S, T], counted bool [S, T], anchors int64
-    [S, A]. head: hidden states -> logits over the same K tokens."""
+    """The weighted mean divergence between the drafter's rows and the target, over the blocks at these anchors.
+
+    features, logits: the target's, [S, T, n*H] and [S, T, K]. tokens: int64 [S, T]. counted: bool [S, T], the tokens
+    that count. anchors: int64 [S, A], the places of the roots. head: hidden states -> logits over the same K tokens.
+    """
     config = drafter.config
     with torch.no_grad():
         roots = tokens.gather(1, anchors)

@@ -1,6 +1,6 @@
-"""Losses between a draft's distributions and the target's, by name.
+"""Losses between a draft model's law q and the target's law p, by name.
 
-Zhou et al., DistillSpec (2024) compares the first four as losses for a draft. Goel et al., Direct Alignment of Draft
+Zhou et al., DistillSpec (2024) compares the first four losses for draft models. Goel et al., Direct Alignment of Draft
 Model for Speculative Decoding with Chat-Fine-Tuned LLMs (2024) adds TVD++.
 """
 
@@ -18,23 +18,25 @@ DRAWS = 16  # draws from q at each place, from which TVD++ estimates its gradien
 
 
 def forward_kl(log_q: Tensor, log_p: Tensor) -> Tensor:
-    """KL(p || q), rows of log-probabilities [N, V] -> [N]: the draft must cover what the target may say."""
+    """KL(p || q) of N rows of log-probabilities [N, V] -> [N]. It makes q cover all tokens that p allows."""
     return (log_p.exp() * (log_p - log_q)).sum(-1)
 
 
 def reverse_kl(log_q: Tensor, log_p: Tensor) -> Tensor:
-    """KL(q || p): the draft must not say what the target would not."""
+    """KL(q || p) of N rows of log-probabilities [N, V] -> [N]. It keeps q away from tokens to which p gives little."""
     return (log_q.exp() * (log_q - log_p)).sum(-1)
 
 
 def jensen_shannon(log_q: Tensor, log_p: Tensor) -> Tensor:
-    """Mean of the KLs from p and from q to their mean: bounded, between the two above."""
+    """The Jensen-Shannon divergence of N rows of log-probabilities [N, V] -> [N]: the mean of KL(p || m) and KL(q ||
+    m), where m is the mean of p and q. It is bounded."""
     middle = ((log_q.exp() + log_p.exp()) / 2).clamp(min=1e-30).log()
     return (forward_kl(middle, log_p) + forward_kl(middle, log_q)) / 2
 
 
 def total_variation(log_q: Tensor, log_p: Tensor) -> Tensor:
-    """Half the L1 distance: the chance that one draw from q is rejected (Leviathan et al., 2023)."""
+    """Half the L1 distance of p and q, for N rows of log-probabilities [N, V] -> [N]. It is the chance that one token
+    drawn from q is rejected (Leviathan et al., 2023)."""
     return 0.5 * (log_q.exp() - log_p.exp()).abs().sum(-1)
 
 
@@ -50,11 +52,12 @@ DIVERGENCES: dict[str, Divergence] = {
 def tvd_plus_plus(
     log_q: Tensor, log_p: Tensor, noise: torch.Generator, draws: int = DRAWS, reduced: bool = True
 ) -> Tensor:
-    """A loss [N] whose gradient estimates that of the total variation as a policy gradient.
+    """TVD++ for rows of log-probabilities [N, V] -> [N]: a loss whose gradient estimates that of the total variation,
+    as a policy gradient. The value of the loss itself means nothing.
 
     The total variation's gradient is the mean of -r(x) d log q(x) over x drawn from q, where the reward r(x) is 1 if
-    p(x) > q(x), else 0. The rewards of all draws of the batch are normalised to mean 0 and standard deviation 1, which
-    is TVD++; with ``reduced`` false they stay as they are. The value of the loss itself means nothing.
+    p(x) > q(x), else 0. TVD++ normalises the rewards of all draws of the batch to mean 0 and standard deviation 1.
+    noise: the source of the draws. draws: how many per row. reduced: whether the rewards are normalised.
     """
     uniform = torch.rand(draws, len(log_q), generator=noise, dtype=torch.float64).to(log_q.device)
     with torch.no_grad():

@@ -1,5 +1,5 @@
-"""Recipes that learn from the target: the target writes a text, and drafts and diffusion drafters learn the target's
-distributions over this text."""
+"""Recipes in which the target writes a text, and draft models and diffusion drafters learn the target's laws on this
+text."""
 
 from __future__ import annotations
 
@@ -36,20 +36,21 @@ from engine.training.divergences import loss_named
 from engine.training.loop import Budget, fit, pick_precision
 from engine.training.teacher import Teacher, text_windows
 
-ALIGN_ROWS = 16  # windows per batch: with fewer, the optimizer takes a third of the time
+ALIGN_ROWS = 16  # windows per batch; with fewer windows the optimizer takes a third of the time
 WINDOW = 256  # tokens
 BLOCK_SIZES = {"diffusion": 8, "diffusion-16": 16}
 BLOCKS = 24  # blocks per window in a step
 RATES = {"muon_rate": 0.01, "adam_rate": 2e-3}
 CONTINUED = {"muon_rate": 0.005, "adam_rate": 1e-3}
-"""The rates of a training that goes on from --start: the usual ones would first undo what was learned."""
-WORTH_COMPILING = 5  # minutes; compiling the target's forward pass takes half a minute and saves a third of each step
+"""The learning rates of a training that goes on from --start; ``RATES`` would first undo what the drafter has
+learned."""
+WORTH_COMPILING = 5  # minutes; compiling the target takes 0.5, and saves a third of each step
 
 
 def text(args) -> None:
-    """The recipe `text`: the target's own text. The target writes in bf16 if the processor is faster in bf16:
-    drafters learn from the target's fp32 distributions over this text, so a token that rounding has changed does no
-    harm."""
+    """The recipe `text`: the target writes the text on which its drafters learn. It writes in bf16 if the processor is
+    faster in bf16. Drafters learn the target's fp32 laws on this text, so it does no harm if rounding has changed some
+    tokens."""
     teacher = Teacher.of(args)
     module = copy.deepcopy(teacher.module).to(pick_precision(teacher.module.device.type))
     selftext.write(
@@ -66,14 +67,15 @@ def text(args) -> None:
 
 
 def _windows(args, tok, seed: int) -> MixedWindows:
-    """Training windows for the drafters: the target's own text and the corpora, in turn."""
+    """The training windows of the drafters, in turn from the target's own text and from the corpora."""
     path = need_file(args.checkpoints / "selftext.npz", "text")
     count = args.windows
     return text_windows(path, WINDOW, args.seed + seed, count, (tok, args.data))
 
 
 def divergences(args) -> None:
-    """Align the draft's start with each divergence on the same tokens; the models themselves stay as they are."""
+    """The recipe `divergences`: aligns copies of the draft model by each divergence on the same tokens, and writes
+    their figures to a file. The draft model itself does not change."""
     need_data(args)
     tok, teacher = folder_tokenizer(args), open_model(args, "target")
     pairs = _windows(args, tok, seed=2)
@@ -84,20 +86,20 @@ def divergences(args) -> None:
         return alignment.measure(draft.eval(), teacher, greedy, sampled)
 
     start = open_model(args, "draft").requires_grad_(True)
-    found = {"before": judge(start)}
+    figures_of = {"before": judge(start)}
     tokens = args.tokens or 600_000
     for name, _, measured in alignment.compare(
         start, teacher, lambda i: pairs.batch(i, 8), judge, tokens, args.checkpoints, say
     ):
-        found[name] = measured
+        figures_of[name] = measured
     (args.checkpoints / "divergences.json").write_text(
-        json.dumps({"tokens": tokens, "found": found}, indent=1)
+        json.dumps({"tokens": tokens, "found": figures_of}, indent=1)
     )
 
 
 def _diffusion_start(args, name: str, tok, teacher) -> DFlashModel:
-    """The drafter in the folder --start, which may have had blocks of another size, or a new one made of the target's
-    last layers."""
+    """The diffusion drafter `name` before its training: the drafter in the folder --start, with the right block size;
+    without --start, a new drafter made of the target's last layers."""
     if args.start:
         if not (args.start / "model.safetensors").exists():
             raise UserError(f"no diffusion drafter in {args.start} (--start)")
@@ -117,8 +119,8 @@ def _student(args, name: str, tok, teacher) -> nn.Module:
 
 
 def align(args) -> None:
-    """The students learn the target's distributions side by side and share its forward pass, the most expensive part of
-    a step."""
+    """The recipe `align`: trains the students named by --students on the target's laws. They learn side by side and
+    share the target's forward pass, the most expensive part of a step."""
     need_data(args)
     device = usual_device()
     tok, teacher = folder_tokenizer(args), open_model(args, "target").to(device)
@@ -128,8 +130,8 @@ def align(args) -> None:
         raise UserError(f"no student named {', '.join(sorted(unknown))} (--students)")
     pairs, rows = _windows(args, tok, seed=3), args.rows or ALIGN_ROWS
     torch.manual_seed(args.seed)
-    made = {name: _student(args, name, tok, teacher) for name in names}
-    students = nn.ModuleDict(made).to(device)
+    by_name = {name: _student(args, name, tok, teacher) for name in names}
+    students = nn.ModuleDict(by_name).to(device)
 
     def loss_of(name: str, taught, tokens, counted, index: int) -> torch.Tensor:
         student = students[name]
@@ -140,11 +142,11 @@ def align(args) -> None:
         anchors = random_anchors(*tokens.shape, BLOCKS * 8 // size, size, seed=index).to(device)
         shared = (teacher.get_input_embeddings(), teacher.get_output_embeddings())
         features = features_of(taught.hidden_states, student.config.target_layer_ids)
-        given = (features, taught.logits, tokens, counted, anchors)
-        return diffusion_loss(student, *shared, *given, gamma=size / 2)
+        inputs = (features, taught.logits, tokens, counted, anchors)
+        return diffusion_loss(student, *shared, *inputs, gamma=size / 2)
 
     def batch(index: int) -> tuple[torch.Tensor, int]:
-        tokens, counted = (one.to(device) for one in pairs.batch(index, rows))
+        tokens, counted = (tensor.to(device) for tensor in pairs.batch(index, rows))
         taught = read(teacher, tokens)
         losses = {name: loss_of(name, taught, tokens, counted, index) for name in names}
         if index % 25 == 0:

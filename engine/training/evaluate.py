@@ -1,4 +1,4 @@
-"""Measures a model: bits per byte of each workload, and the share of right answers to held-out prompts."""
+"""Measures a model: its bits per byte on each workload, and its share of right answers to held-out prompts."""
 
 from __future__ import annotations
 
@@ -27,21 +27,22 @@ from engine.training.tokenizer import render
 
 
 def held_out_documents(data: Path, per_workload: int) -> dict[str, list[Example]]:
-    """The first few held-out documents of every workload, the same in every call."""
+    """Workload -> its first ``per_workload`` held-out documents, the same in every call."""
     texts = read_corpora(data, "valid")
     vocabulary = make_vocabulary(texts)
-    found = {
+    documents = {
         w: [Example(w, "", t) for t in t_all[:per_workload]] for w, t_all in texts.items() if t_all
     }
     for workload in MAKERS:
         stream = examples(workload, 1, vocabulary, held_out=True)
-        found[workload] = list(itertools.islice(stream, per_workload))
-    return found
+        documents[workload] = list(itertools.islice(stream, per_workload))
+    return documents
 
 
 @torch.inference_mode()
 def bits_per_byte(model, encode: Encoder, documents: list[Example], longest: int = 512) -> float:
-    """Over the text that the loss counts: whole documents, or only the answers where the prompt is noise."""
+    """The model's bits per byte on these documents, of each its first ``longest`` tokens. Only the text that counts in
+    the loss is measured: whole documents, or only the answers if the prompts are random words."""
     bits = n_bytes = 0.0
     for document in documents:
         encoded = encode(document)
@@ -65,7 +66,7 @@ def complete(
     temperature: float = 0.0,
     seed: int = 0,
 ) -> str:
-    """The model's continuation of these tokens as text, end of text removed."""
+    """The text that the model writes after these tokens, without special tokens. temperature 0 is greedy."""
     torch.manual_seed(seed)
     ids = torch.tensor([prompt])
     room = model.config.max_position_embeddings - ids.shape[1]
@@ -75,17 +76,18 @@ def complete(
 
 
 def _asked_in_chat(task):
-    """A maker of (prompt, answer) from the first question and answer of a chat task."""
+    """A function that makes pairs (prompt, answer) from the first question and answer of a chat task."""
 
     def make(rng: random.Random, vocabulary) -> tuple[str, str]:
-        (_, asked), (_, answer) = task(rng, vocabulary)[:2]
-        return render([{"role": "user", "content": asked}], add_generation_prompt=True), answer
+        (_, question), (_, answer) = task(rng, vocabulary)[:2]
+        return render([{"role": "user", "content": question}], add_generation_prompt=True), answer
 
     return make
 
 
 def operations_report(model, tokenizer, data: Path, count: int) -> dict[str, float]:
-    """Share of right greedy answers on held-out prompts of every operation, of edits and of chats."""
+    """Kind of prompt -> the share of right greedy answers to ``count`` held-out prompts. The kinds are those of
+    operations, edits and, with a chat template, chats."""
     vocabulary = make_vocabulary(read_corpora(data, "valid"))
     makers = {k.__name__: k for k in operations.KINDS} | {
         f"edit: {k.__name__}": k for k in edits.KINDS
@@ -94,16 +96,16 @@ def operations_report(model, tokenizer, data: Path, count: int) -> dict[str, flo
         tasks = chat_tasks.sums, chat_tasks.problem, chat_tasks.edit
         makers |= {f"chat: {task.__name__}": _asked_in_chat(task) for task in tasks}
     rng = random.Random("operations evaluation")
-    found = {}
+    shares = {}
     for name, make in makers.items():
         drawn = (make(rng, vocabulary) for _ in itertools.count())
         pairs = itertools.islice((p for p in drawn if is_held_out(p[0])), count)
-        found[name] = share_right(model, tokenizer, list(pairs))
-    return found
+        shares[name] = share_right(model, tokenizer, list(pairs))
+    return shares
 
 
 def report(model, tokenizer, data: Path, per_workload: int = 10) -> dict[str, float]:
-    """Bits per byte of each workload, by name."""
+    """The model's bits per byte on held-out documents of each workload, under the names "bpb <workload>"."""
     was_training = model.training
     model.eval()
     encode = Encoder(tokenizer)

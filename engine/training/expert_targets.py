@@ -1,9 +1,10 @@
-"""The recipe `experts`: two targets of equal size with many small experts in each layer, which differ in how a row chooses
-its experts alone (``engine.model.experts``).
+"""The recipe `experts`: trains two targets of equal size with many small experts in each layer
+(``engine.model.experts``). They differ only in how a row chooses its experts.
 
-BlockFFN's target learns to use the same experts for neighbouring tokens: beside the usual loss, one for the locality of
-the choice and one for the experts that a chunk of the text uses in all. The other learns, as mixtures usually do, to use
-all experts equally often. Both begin with the embeddings and the attention of the family's draft, and read the same text.
+The first target, like BlockFFN, learns to use the same experts for neighbouring tokens: beside the text's loss it has a
+loss for the locality of the choice, and one for the number of experts that a chunk of text uses. The second target
+learns to use all experts equally often, as most mixtures of experts do. Both start with the embeddings and the
+attention of the family's draft model, and read the same text.
 """
 
 from __future__ import annotations
@@ -33,25 +34,26 @@ from engine.training.packing import Encoder, Mixer, windows
 from engine.training.tokenizer import load_tokenizer
 
 TARGETS = {"experts": 0, "experts-topk": 8}
-"""The families, and how many experts a row uses; 0: BlockFFN, where the scores decide."""
-MINUTES = 40  # for both
-MATCHING = 0.5  # of the time: the experts learn what the draft's layers compute
-RATES = {"muon_rate": 5e-3, "adam_rate": 1e-3}  # afterwards
-CHUNK = 64  # tokens
-SHARPNESS = 100.0  # of the step from an unused expert to a used one
+"""Name of the family -> how many experts a row uses; 0: BlockFFN, where the scores decide."""
+MINUTES = 40  # for both targets together
+MATCHING = 0.5  # the share of the time in which the experts learn to compute the outputs of the draft model's layers
+RATES = {"muon_rate": 5e-3, "adam_rate": 1e-3}  # learning rates after the matching
+CHUNK = 64  # tokens of a chunk
+SHARPNESS = 100.0  # steepness of the smooth step from an unused expert to a used one
 LOCALITY, CHUNKS, UNUSED, BALANCE = 5e-4, 0.5, 1.0, 1e-2
-"""Weights of the losses beside that of the text."""
-LEAST = 0.1  # score that every expert should have somewhere in a batch
+"""The weights of ``locality``, ``chunk_use``, ``unused`` and ``balance_loss``, relative to the loss of the text."""
+LEAST = 0.1  # the score that every expert should reach somewhere in a batch
 AIM = 0.2
-"""The share of the experts that a chunk may use without a loss. The paper changes the weight of this loss instead, as the
-training goes on."""
+"""The share of the experts that a chunk may use without a loss. The paper instead changes the weight of this loss
+during the training."""
 MEASURED = 12  # held-out documents of each workload
-LONGEST = 256  # tokens of them
+LONGEST = 256  # the most tokens read of a document
 
 
 @dataclass(frozen=True)
 class ExpertsPlan:
-    """changes: to the shape. windows: of ``length`` tokens, read in a cycle, ``rows`` per step."""
+    """The plan of a training. changes: to the shape of the target. windows: the number of windows, of ``length`` tokens
+    each, which are read in a cycle, ``rows`` per step."""
 
     changes: Mapping = field(default_factory=dict)
     length: int = 256
@@ -60,7 +62,8 @@ class ExpertsPlan:
 
 
 def experts_config(draft: LlamaForCausalLM, per_token: int, **changes) -> ExpertsConfig:
-    """The draft's shape with experts in place of its feed-forward layers; about 1.6 M parameters."""
+    """A configuration with the draft model's shape and experts in place of its feed-forward layers; about 1.6 M
+    parameters. per_token: see ``TARGETS``."""
     shape = {"num_experts": 48, "expert_size": 24, **changes}
     own = draft.config.to_dict() | shape
     for name in ("model_type", "architectures", "intermediate_size"):
@@ -70,7 +73,8 @@ def experts_config(draft: LlamaForCausalLM, per_token: int, **changes) -> Expert
 
 
 def experts(args) -> None:
-    """Both targets -> <models>/families/NAME, and how well they predict held-out text."""
+    """The recipe `experts`: writes both targets to <models>/families/NAME, and prints how well they predict held-out
+    text."""
     need_data(args)
     tokenizer = load_tokenizer(args.models / "target")
     draft, plan = open_model(args, "draft"), ExpertsPlan()
@@ -96,8 +100,8 @@ def train_target(
     work: Path,
     say=say,
 ) -> ExpertsForCausalLM:
-    """A target that has learned from the text within the budget. per_token: see ``TARGETS``. work: the folder of
-    the checkpoints, from which a stopped training resumes."""
+    """A target, trained on the text within the budget. per_token: see ``TARGETS``. work: the folder of the checkpoints,
+    from which a stopped training resumes."""
     torch.manual_seed(0)
     model = ExpertsForCausalLM(experts_config(draft, per_token, **plan.changes))
     begun = {n: t for n, t in draft.state_dict().items() if ".mlp." not in n}
@@ -111,11 +115,11 @@ def train_target(
 
     def match(index: int) -> tuple[Tensor, int]:
         tokens, _ = text.batch(index, plan.rows)
-        with torch.no_grad(), outputs_of(norms) as given, outputs_of(dense) as wanted:
+        with torch.no_grad(), outputs_of(norms) as inputs, outputs_of(dense) as outputs:
             draft.model(input_ids=tokens, use_cache=False)
         with outputs_of(gate.scores for gate in model.gates) as scores:
-            made = [layer(rows) for layer, rows in zip(layers, given, strict=True)]
-        missed = [F.mse_loss(a, b) / b.var() for a, b in zip(made, wanted, strict=True)]
+            predicted = [layer(rows) for layer, rows in zip(layers, inputs, strict=True)]
+        missed = [F.mse_loss(a, b) / b.var() for a, b in zip(predicted, outputs, strict=True)]
         return sum(missed) / len(missed) + beside(scores), tokens.numel()
 
     def learn(index: int) -> tuple[Tensor, int]:
@@ -131,20 +135,22 @@ def train_target(
 
 
 def sharing_loss(scores: Sequence[Tensor]) -> Tensor:
-    """BlockFFN's losses and one of our own, the mean over the layers. scores: [B, T, E] of each layer, before the ReLU."""
+    """BlockFFN's two losses plus ``unused``, weighted, as the mean over the layers. scores: for each layer, the scores
+    [B, T, E] of its experts before the ReLU."""
     losses = ((LOCALITY, locality), (CHUNKS, chunk_use), (UNUSED, unused))
-    return sum(weight * loss(one) for weight, loss in losses for one in scores) / len(scores)
+    return sum(weight * loss(layer) for weight, loss in losses for layer in scores) / len(scores)
 
 
 def locality(scores: Tensor) -> Tensor:
-    """How much the experts of a token differ from those of the token before: the cross-entropy of using them."""
+    """The cross-entropy between the experts that a token uses and those that the token before it uses. scores: [B, T,
+    E]."""
     sharp = SHARPNESS * scores
     return F.binary_cross_entropy_with_logits(sharp[:, 1:], sharp[:, :-1].sigmoid())
 
 
 def chunk_use(scores: Tensor) -> Tensor:
-    """The share of the experts, beyond ``AIM``, that some token of a chunk uses, where a token draws one expert by its
-    scores."""
+    """The expected share of experts that a chunk uses, minus ``AIM``, or 0 if it is less. Each token is taken to draw
+    one expert by its scores. scores: [B, T, E]."""
     active = scores.relu()
     shares = active / active.sum(-1, keepdim=True).clamp(min=1e-6)
     chunk = min(CHUNK, scores.shape[1])
@@ -154,32 +160,33 @@ def chunk_use(scores: Tensor) -> Tensor:
 
 
 def unused(scores: Tensor) -> Tensor:
-    """A loss that is large for experts which no row of the batch comes near to using. Without it, as there is so
-    little text, most experts would fall out of use for good, and all rows would use the others."""
+    """A loss for experts whose largest score in the batch is below ``LEAST``. With so little text, most experts would
+    otherwise fall out of use for good, and all rows would use the others. scores: [B, T, E]."""
     return (LEAST - scores.flatten(0, 1).amax(0)).relu().mean()
 
 
 def balance_loss(scores: Sequence[Tensor], per_token: int) -> Tensor:
-    """The usual loss of mixtures (Switch Transformer, arXiv 2101.03961): how unequally often the experts are used, 1 where
-    all are alike; the mean over the layers."""
-    found = []
-    for one in scores:
-        rows = one.flatten(0, 1)
+    """The load-balancing loss of mixtures of experts (Switch Transformer, arXiv 2101.03961), as the mean over the
+    layers, weighted. Before the weight it is 1 if all experts are used equally often. scores: as in
+    ``sharing_loss``."""
+    losses = []
+    for layer in scores:
+        rows = layer.flatten(0, 1)
         chosen = torch.zeros_like(rows).scatter(-1, rows.topk(per_token, -1).indices, 1.0)
         often = chosen.mean(0) / per_token
-        found.append(rows.shape[-1] * (often * rows.softmax(-1).mean(0)).sum())
-    return BALANCE * sum(found) / len(found)
+        losses.append(rows.shape[-1] * (often * rows.softmax(-1).mean(0)).sum())
+    return BALANCE * sum(losses) / len(losses)
 
 
 def export_target(model: ExpertsForCausalLM, folder: Path, tokenizer) -> None:
-    """Write the model with its matrices in 8 bits, and the tokenizer."""
+    """Write the model, with its matrices in 8 bits, and the tokenizer to a folder."""
     export_model(model, folder, tokenizer)
     halve(folder)
 
 
 def target_table(folders: Sequence[Path], tokenizer, data: Path) -> str:
-    """A table with a line for each target: the share of right next tokens by workload, and the share of experts that none of
-    1 or 8 neighbouring tokens uses."""
+    """A table with a line for each target: for each workload, the share of next tokens that it predicts; then the share
+    of experts that one token does not use, and that none of 8 neighbouring tokens uses."""
     encode, documents = Encoder(tokenizer), held_out_documents(data, MEASURED)
     kinds = ("story", *MAKERS)
     lines = [f"{'':16}" + "".join(f"{kind:>12}" for kind in (*kinds, "idle, 1", "idle, 8"))]
@@ -190,8 +197,8 @@ def target_table(folders: Sequence[Path], tokenizer, data: Path) -> str:
             for read in map(encode, documents[kind]):
                 text = read.tokens[:LONGEST].tolist()
                 logits, _ = model.session(len(text)).feed(text, range(-1, len(text) - 1))
-                told = logits[:-1].argmax(-1) == torch.tensor(text[1:])
-                right.append(told[torch.from_numpy(read.counted[1:LONGEST])])
+                hits = logits[:-1].argmax(-1) == torch.tensor(text[1:])
+                right.append(hits[torch.from_numpy(read.counted[1:LONGEST])])
                 texts.append(text)
             cells.append(torch.cat(right).float().mean().item())
         for rows in (1, 8):

@@ -1,6 +1,9 @@
-"""The recipe `family`: all recipes from the tokenizer on, in order, each in its own process. A finished recipe leaves a
-mark in <checkpoints>/done and is not run again, so a stopped family resumes where it was. The output of each recipe
-goes to <checkpoints>/logs. To stop it: SIGTERM to its process group (`kill -TERM -- -PID`)."""
+"""The recipe `family`: runs all recipes of the embedded family in order, each in a separate process.
+
+A finished recipe leaves a mark in <checkpoints>/done and is not run again, so a stopped run resumes where it was. The
+output of each recipe goes to <checkpoints>/logs. To stop the run, send SIGTERM to its process group (`kill -TERM --
+-PID`).
+"""
 
 from __future__ import annotations
 
@@ -15,19 +18,20 @@ from engine.training.common import UserError, need_data, place, say
 from engine.training.students import other_recipes, students
 
 SHIPPED = Path(__file__).resolve().parents[2] / "presets" / "models" / "target"
-SEED = "9"  # of the target and its windows
-MINUTES = 40.0  # of the alignment, and of every part
+SEED = "9"  # the seed of the target and its windows
+MINUTES = 40.0  # minutes of each alignment and of each part
 
-LANES = 2  # that train side by side, one thread each; the parts of a lane train one after the other
+LANES = 2  # lanes train side by side, with one thread each; the parts of a lane train one after the other
 OTHERS = ("scylla", "hybrid", "experts")
-"""Recipes beside those in the methods' folders."""
+"""Recipes of parts that are not in a method's folder."""
 
 Lines = dict[str, list[str]]
-"""Name of the mark and the log -> the words after `python -m engine.training`, the recipe's name last."""
+"""Name of a run, its mark and its log -> the command's words after `python -m engine.training`; the recipe's name is
+the last word."""
 
 
 def trunk(minutes: float) -> Lines:
-    """The recipes that everything else depends on, one after the other."""
+    """The recipes on which all parts depend, in order. minutes: of each alignment."""
     aligned = ["--minutes", str(minutes), "--students"]
     return {
         "tokenizer": ["--start", str(SHIPPED), "tokenizer"],
@@ -44,27 +48,27 @@ def trunk(minutes: float) -> Lines:
 
 
 def untrained(trunk: Lines, target: Path) -> Lines:
-    """The trunk without the recipe `target` where the finished target lies in this folder."""
+    """The trunk, without the recipe `target` if the folder `target` already holds the finished target."""
     finished = (target / "model.safetensors").exists()
     return {key: words for key, words in trunk.items() if not (finished and key == "target")}
 
 
 def lanes(minutes: float) -> list[Lines]:
-    """The recipes of the parts, in lanes that run side by side; one that starts from another's part comes later in the
-    same lane."""
-    known = {key: cls for key, cls in students().items() if cls.of_family}
-    begun, lanes = {cls.after for cls in known.values()}, [{} for _ in range(LANES)]
-    order = sorted(known, key=lambda key: (key not in begun, known[key].after not in known))
+    """The recipes of the parts, in lanes that run side by side. A recipe that starts from the part of another recipe
+    comes later in the same lane. minutes: of each part."""
+    recipes = {key: cls for key, cls in students().items() if cls.of_family}
+    begun, lanes = {cls.after for cls in recipes.values()}, [{} for _ in range(LANES)]
+    order = sorted(recipes, key=lambda key: (key not in begun, recipes[key].after not in recipes))
     for key in (*order, *other_recipes(), *OTHERS):
-        before = known[key].after if key in known else ""
+        before = recipes[key].after if key in recipes else ""
         lane = next((lane for lane in lanes if before in lane), min(lanes, key=len))
         lane[key] = ["--minutes", str(minutes), key]
     return lanes
 
 
 class Family:
-    """places: the options that name folders. start: runs a command with a log file and an environment -> its exit
-    code."""
+    """Runs recipes in processes, and remembers the finished ones. places: the options that name folders. start:
+    (command, log file, environment) -> the exit code of the command."""
 
     def __init__(self, checkpoints: Path, places: list[str], start: Callable[..., int]):
         self._done, self._logs = checkpoints / "done", checkpoints / "logs"
@@ -76,7 +80,8 @@ class Family:
         return (self._done / name).exists()
 
     def run(self, name: str, words: list[str], threads: int | None = None) -> bool:
-        """Run this recipe unless it is done; returns whether it is done now."""
+        """Run this recipe unless it is done; returns whether it is done now. words: of its command. threads:
+        OMP_NUM_THREADS; None: not set."""
         if self.is_done(name):
             return True
         say(f"family: {name} begins")
@@ -96,7 +101,8 @@ class Family:
             self.run(name, words, threads=1)
 
     def run_all(self, trunk: Lines, lanes: list[Lines]) -> None:
-        """Raises UserError where a recipe failed."""
+        """Run the trunk in order, then the lanes side by side. Raises UserError if a recipe of the trunk fails, or,
+        after all lanes have ended, if one of theirs has failed."""
         for name, words in trunk.items():
             if not self.run(name, words):
                 raise UserError(f"the recipe {name} failed; the family ends here")

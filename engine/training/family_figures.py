@@ -1,4 +1,4 @@
-"""All figures of the family in one dictionary, from which the model card quotes."""
+"""Measures all figures of the family, in one dictionary from which the model card is written."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from engine.training.new_models import parameter_count
 
 NEW_TOKENS = 96
 PER_WORKLOAD = 8
-GAIN_PROMPTS = 4  # per workload; each is written once for every drafter and every draft size
+GAIN_PROMPTS = 4  # prompts per workload; each is run once for every drafter and every draft size
 SAMPLES = 5
 TEMPERATURE = 0.8
 DEPTHS = 6
 SHOWN = ("chain", "dyspec", "prompt_lookup", "dflash", "ddtree")
-"""The drafters of the model card: those that the draft and the diffusion drafter are made for, and a look-up beside
-them."""
+"""The drafters in the model card: two that use the draft model, two that use the diffusion drafter, and a look-up."""
 
 
 def chat_prompts(tokenizer) -> list[list[int]]:
-    """The first held-out chats, up to the assistant's last turn."""
+    """The tokens of the first held-out chats, each up to the assistant's last turn."""
     stream = examples("chat", 2, Vocabulary(), held_out=True)
     return [tokenizer(e.prompt).input_ids for e in itertools.islice(stream, SAMPLES)]
 
 
 def probe_prompts(tokenizer, data: Path, per_workload: int) -> dict[str, list[list[int]]]:
-    """Held-out prompts as token ids: openings of validation stories, held-out generator prompts."""
+    """Workload -> held-out prompts as token ids: the first 12 tokens of validation stories, and held-out prompts of the
+    generators."""
     stories = read_corpora(data, "valid")["story"][:per_workload]
-    found = {"story": [tokenizer(s).input_ids[:12] for s in stories]}
+    prompts = {"story": [tokenizer(s).input_ids[:12] for s in stories]}
     for workload in MAKERS:
         stream = examples(workload, 2, Vocabulary(), held_out=True)
         rows = itertools.islice(stream, per_workload)
-        found[workload] = [tokenizer(e.prompt).input_ids for e in rows]
-    return found
+        prompts[workload] = [tokenizer(e.prompt).input_ids for e in rows]
+    return prompts
 
 
 def samples(target, tokenizer, prompts: dict[str, list[list[int]]]) -> dict[str, list[dict]]:
-    """The target's answers to the first prompts of each workload, greedy and drawn."""
+    """Workload -> samples of the target: the first prompts as text, each with a greedy and a drawn answer."""
     return {
         workload: [
             {
@@ -53,14 +53,14 @@ def samples(target, tokenizer, prompts: dict[str, list[list[int]]]) -> dict[str,
                 "greedy": evaluate.complete(target, tokenizer, ids, NEW_TOKENS),
                 "drawn": evaluate.complete(target, tokenizer, ids, NEW_TOKENS, TEMPERATURE, seed),
             }
-            for seed, ids in enumerate(some[:SAMPLES])
+            for seed, ids in enumerate(ids_list[:SAMPLES])
         ]
-        for workload, some in prompts.items()
+        for workload, ids_list in prompts.items()
     }
 
 
 def probe_texts(tokenizer, prompts: dict[str, list[list[int]]]) -> dict[str, list[str]]:
-    return {w: [tokenizer.decode(ids) for ids in some] for w, some in prompts.items()}
+    return {w: [tokenizer.decode(ids) for ids in ids_list] for w, ids_list in prompts.items()}
 
 
 def write_gains(
@@ -70,30 +70,33 @@ def write_gains(
     data: Path,
     needs: Collection[str] | None = None,
 ) -> dict[str, dict[int, float]]:
-    """Write the gain of each draft size into a file beside each model; returns the curves by drafter. parts: other
-    drafters, each by the name of the drafter that it can replace. needs: only drafters that need one of these models."""
+    """Measure the gain of each draft size, and write it to a file beside each model; returns drafter -> size -> gain.
+    parts: role of a part -> folder of another part for this role, which is measured as well. needs: only drafters that
+    need one of these models; None: all."""
     texts = probe_texts(tokenizer, probe_prompts(tokenizer, data, GAIN_PROMPTS))
-    found = gains.write(paths, texts, NEW_TOKENS, needs)
+    curves = gains.write(paths, texts, NEW_TOKENS, needs)
     for need, part in parts.items():
         if needs is None or need in needs:
             gains.write(paths.with_parts({need: str(part)}), texts, NEW_TOKENS, {need})
-    return found
+    return curves
 
 
 def summaries(models: ModelPaths, cls, prompts: Iterable[str], new_tokens: int) -> list[dict]:
-    """Summary lines of greedy runs of the engine with the drafter's usual size, the same on every machine."""
+    """The summaries of greedy runs of the engine, one per prompt, with the drafter's ``usual_size``, which is the same
+    on every machine."""
     options = {cls.size_option: cls.usual_size} if cls.size_option else {}
-    found = []
+    lines = []
     for prompt in prompts:
         run = open_run(RunRequest(prompt, models, cls.key, options, max_new_tokens=new_tokens))
         for _ in run.steps():
             pass
-        found.append(json.loads(run.summary()))
-    return found
+        lines.append(json.loads(run.summary()))
+    return lines
 
 
 def by_depth(lines: list[dict]) -> list[float | None]:
-    """Accepted / reached at depths 1, 2, ..., over all runs; None where nothing was reached."""
+    """The share of accepted among reached nodes at depths 1, 2, ..., over all runs; None for a depth without reached
+    nodes. lines: the runs' summaries."""
     shares = []
     for depth in range(DEPTHS):
         rows = [s["acceptance_by_depth"][depth : depth + 1] for s in lines]
@@ -105,32 +108,32 @@ def by_depth(lines: list[dict]) -> list[float | None]:
 def runs(
     models: ModelPaths, prompts: dict[str, list[str]], new_tokens: int, need: str | None = None
 ) -> dict:
-    """workload -> drafter of `SHOWN` -> mean accepted tokens (all runs together) and acceptance by depth. need: only the
-    drafters that need this model."""
-    found: dict[str, dict] = {}
-    for workload, some in prompts.items():
-        found[workload] = {}
+    """Workload -> drafter of `SHOWN` -> its mean accepted tokens over all runs, and its acceptance by depth. need: only
+    drafters that need this model; None: all."""
+    figures: dict[str, dict] = {}
+    for workload, workload_prompts in prompts.items():
+        figures[workload] = {}
         for cls in (drafters()[key] for key in SHOWN if key in drafters()):
             missing = not cls.needs.keys() <= models.parts.keys()
             if missing or (need and need not in cls.needs):
                 continue
-            lines = summaries(models, cls, some, new_tokens)
+            lines = summaries(models, cls, workload_prompts, new_tokens)
             name = f"{cls.key}, {cls.usual_size} nodes" if cls.size_option else cls.key
-            found[workload][name] = {
+            figures[workload][name] = {
                 "mean accepted": sum(s["new_tokens"] for s in lines)
                 / sum(s["steps"] for s in lines),
                 "by depth": by_depth(lines),
             }
-    return found
+    return figures
 
 
 def measure(models: dict, paths: ModelPaths, parts: dict[str, Path], tokenizer, data: Path) -> dict:
-    """models: opened models by name; paths: their folders, for the engine to open; parts: other drafters, each by the
-    name of the drafter that it can replace."""
+    """All figures of the family. models: name -> opened model. paths: the folders of the models, which the engine
+    opens. parts: role of a part -> folder of another part for this role, which is measured as well."""
     prompts = probe_prompts(tokenizer, data, PER_WORKLOAD)
     shown = {**prompts, "chat": chat_prompts(tokenizer)} if tokenizer.chat_template else prompts
     texts = probe_texts(tokenizer, prompts)
-    found = {
+    figures = {
         "parameters": {name: parameter_count(model) for name, model in models.items()},
         "target": evaluate.report(models["target"], tokenizer, data, per_workload=20),
         "draft": evaluate.report(models["draft"], tokenizer, data, per_workload=20),
@@ -140,6 +143,6 @@ def measure(models: dict, paths: ModelPaths, parts: dict[str, Path], tokenizer, 
         "samples": samples(models["target"], tokenizer, shown),
     }
     for need, part in parts.items():
-        other = paths.with_parts({need: str(part)})
-        found["parts"][part.name] = runs(other, texts, NEW_TOKENS, need)
-    return found
+        replaced = paths.with_parts({need: str(part)})
+        figures["parts"][part.name] = runs(replaced, texts, NEW_TOKENS, need)
+    return figures

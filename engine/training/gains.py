@@ -1,4 +1,5 @@
-"""The gain of each draft size: tokens per step, from runs of each size, for ``engine.sizes.draft_size``."""
+"""Measures the gain of each draft size, in tokens per step, from runs with that size; ``engine.sizes.draft_size`` uses
+the gains."""
 
 from __future__ import annotations
 
@@ -20,28 +21,28 @@ from engine.sizes.draft_size import SIZES
 
 
 def gains(cls, models, prompts: Mapping[str, Sequence[str]], new_tokens: int) -> dict[int, float]:
-    """Size -> tokens per step with drafts of that many nodes, the final token included; greedy. It is the geometric mean
-    of the workloads' means. prompts: by workload. The texts of a size share a memory, as the runs of one visitor do.
+    """Draft size in nodes -> tokens per step of greedy runs, the final token of a step included. It is the geometric
+    mean of the workloads' means. Sizes that the drafter cannot fill are left out.
 
-    Sizes that the drafter cannot fill are left out.
+    prompts: workload -> prompts. All runs of a size share a memory, like the runs of one visitor.
     """
-    found: dict[int, float] = {}
+    curve: dict[int, float] = {}
     for size in SIZES:
         options = resolve(cls.key, cls.options, {cls.size_option: size})
         gain = _gain(cls, options, models, prompts, new_tokens)
-        if found and gain == found[max(found)]:
+        if curve and gain == curve[max(curve)]:
             break
-        found[size] = gain
-    return found
+        curve[size] = gain
+    return curve
 
 
 def _gain(
     cls, options: dict, models, prompts: Mapping[str, Sequence[str]], new_tokens: int
 ) -> float:
     encode, memory = models.target.tokenizer, Memory()
-    texts = ([encode(text)["input_ids"] for text in some] for some in prompts.values())
-    each = [tokens_a_step(cls, options, models, some, new_tokens, memory) for some in texts]
-    return round(geometric_mean(each), 4)
+    texts = ([encode(text)["input_ids"] for text in group] for group in prompts.values())
+    means = [tokens_a_step(cls, options, models, group, new_tokens, memory) for group in texts]
+    return round(geometric_mean(means), 4)
 
 
 def tokens_a_step(
@@ -52,7 +53,8 @@ def tokens_a_step(
     new_tokens: int,
     memory: Memory | None = None,
 ) -> float:
-    """Mean over greedy texts after these prompts."""
+    """The mean number of tokens per step, over greedy runs from these prompts, each of ``new_tokens`` tokens. memory:
+    shared by the runs; None: they have none."""
     steps = gained = 0
     for prompt in prompts:
         drafter, rule = cls.build(options, models), verifier("greedy")
@@ -70,12 +72,13 @@ def write(
     new_tokens: int,
     wanted: Collection[str] | None = None,
 ) -> dict[str, dict[int, float]]:
-    """Measure every drafter that has a size and whose part exists, and write its gains beside that part, or the target.
+    """Measure every drafter with a size whose part exists, and write its gains beside that part, or beside the target
+    if it needs no part. Returns drafter -> size -> gain.
 
-    prompts: by workload. The first of each goes into the files, so that costs can be measured on it. wanted: only the
-    drafters that need one of these models ("target": those that need no other model).
+    prompts: workload -> prompts. The first prompt of each workload goes into the files, so that costs can be measured
+    on it. wanted: only drafters that need one of these models ("target": drafters that need no other model); None: all.
     """
-    found: dict[str, dict[str, dict[int, float]]] = {}
+    by_place: dict[str, dict[str, dict[int, float]]] = {}
     for cls in drafters().values():
         needs = tuple(cls.needs) or ("target",)
         missing = not cls.needs.keys() <= paths.parts.keys()
@@ -84,10 +87,10 @@ def write(
             continue  # gains lie beside the target, or beside the one part that a drafter needs
         (place,) = needs
         models = load_models(paths, cls.needs)
-        found.setdefault(place, {})[cls.key] = gains(cls, models, prompts, new_tokens)
-    for place, curves in found.items():
-        content = {"gains": curves, "prompts": [some[0] for some in prompts.values()]}
+        by_place.setdefault(place, {})[cls.key] = gains(cls, models, prompts, new_tokens)
+    for place, curves in by_place.items():
+        content = {"gains": curves, "prompts": [texts[0] for texts in prompts.values()]}
         folder = paths.target if place == "target" else paths.parts[place]
         file = Path(folder) / GAINS
         file.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
-    return {key: curve for curves in found.values() for key, curve in curves.items()}
+    return {key: curve for curves in by_place.values() for key, curve in curves.items()}

@@ -1,5 +1,5 @@
-"""A pair of models with the family's tokenizer and texts: a target with state-space layers, and a draft that learns from
-it."""
+"""The recipe `hybrid`: trains a target with state-space layers and a draft model for it, with the family's tokenizer
+and texts."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ LENGTH = 256  # tokens of a window
 MINUTES = 50
 MEASURED_TEXTS, MEASURED_PROMPTS, NEW = 8, 4, 48
 MEASURED_WITH = ("chain", "stree")
-"""The drafters of the hybrid pair's table: the usual one, and the one that the pair is made for."""
+"""The drafters in the pair's table: the plain chain, and the drafter for which the pair is made."""
 
 
 def hybrid_config(vocabulary_size: int, eos: int, **changes) -> BambaConfig:
-    """Mamba-2 layers, with attention in every third; about 2.4 M parameters: more would not have read enough text within
-    the time."""
+    """The target's configuration: Mamba-2 layers, and attention in every third layer. It has about 2.4 M parameters; a
+    larger target could not read enough text in the time."""
     shape = {
         "hidden_size": 160,
         "intermediate_size": 320,
@@ -71,7 +71,8 @@ def hybrid_config(vocabulary_size: int, eos: int, **changes) -> BambaConfig:
 
 
 def hybrid(args) -> None:
-    """The target -> <models>/families/hybrid, its draft -> parts/draft there; a table of the finished pair."""
+    """The recipe `hybrid`: writes the target to <models>/families/hybrid and its draft model to parts/draft in that
+    folder, and prints the table of the pair."""
     need_data(args)
     tokenizer = load_tokenizer(args.models / "target")
     budget = Budget.of(args, MINUTES)
@@ -84,8 +85,9 @@ def hybrid(args) -> None:
 
 @dataclass(frozen=True)
 class PairPlan:
-    """target: changes to its shape. draft: its shape. windows: how many windows of ``length`` tokens are read in a cycle,
-    ``rows`` per step. share: of the budget, the target's."""
+    """The plan of a pair's training. target: changes to the target's shape. draft: the draft model's shape. windows:
+    the number of windows, of ``length`` tokens each, which are read in a cycle, ``rows`` per step. share: the target's
+    share of the time."""
 
     target: Mapping = field(default_factory=dict)
     draft: Mapping = field(default_factory=lambda: DRAFT)
@@ -104,16 +106,16 @@ def train_pair(
     seed: int = 0,
     say=say,
 ) -> tuple[nn.Module, nn.Module]:
-    """Target and draft: the target learns the text for its share of the budget, then the draft the target's
-    distributions for the text. folder: of the checkpoints, from which a stopped training resumes.
+    """The trained target and draft model: first the target learns the text, for its share of the budget, then the draft
+    model learns the target's laws on the text. folder: of the checkpoints, from which a stopped training resumes.
 
-    Random weights, batches and schedule depend on the seed and the budget alone. The expected memory and time of the
+    Random weights, batches and schedule depend only on the seed and the budget. The expected memory and time of the
     target are printed first.
     """
     torch.manual_seed(seed)
-    known = len(tokenizer), tokenizer.eos_token_id
-    target = AutoModelForCausalLM.from_config(hybrid_config(*known, **plan.target))
-    draft = LlamaForCausalLM(draft_config(*known, **plan.draft))
+    vocabulary = len(tokenizer), tokenizer.eos_token_id
+    target = AutoModelForCausalLM.from_config(hybrid_config(*vocabulary, **plan.target))
+    draft = LlamaForCausalLM(draft_config(*vocabulary, **plan.draft))
     text = MixedWindows([windows(Mixer(tokenizer, data, seed), plan.length, seed)], plan.windows)
 
     def learn(index: int) -> tuple[Tensor, int]:
@@ -139,7 +141,7 @@ def export_pair(pair: tuple[nn.Module, nn.Module], folder: Path, tokenizer) -> N
 
 
 def token_loss(model, tokens: Tensor, counted: Tensor) -> Tensor:
-    """Mean cross-entropy over the counted tokens. tokens int64 [B, T], counted bool [B, T]."""
+    """The model's mean cross-entropy over the counted tokens. tokens: int64 [B, T]. counted: bool [B, T]."""
     logits = model(input_ids=tokens, use_cache=False).logits[:, :-1].float()
     losses = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten(), reduction="none")
     weights = counted[:, 1:].flatten().to(losses.dtype)
@@ -147,9 +149,11 @@ def token_loss(model, tokens: Tensor, counted: Tensor) -> Tensor:
 
 
 def pair_table(folder: Path, data: Path, seed: int, length: int = LENGTH) -> str:
-    """How well the target in ``folder`` and the draft in ``folder``/parts/draft predict held-out text, and how many
-    tokens a step gives. seed: of texts that neither has learnt from."""
-    target, draft = (load_language_model(str(one)) for one in (folder, folder / "parts" / "draft"))
+    """A table: how well the target in ``folder`` and the draft model in ``folder``/parts/draft predict unseen text, and
+    how many tokens per step two drafters give. seed: of texts that neither model has learned from."""
+    target, draft = (
+        load_language_model(str(place)) for place in (folder, folder / "parts" / "draft")
+    )
     stream = windows(Mixer(target.tokenizer, data, seed), length, seed)
     texts = [next(stream)[0].tolist() for _ in range(MEASURED_TEXTS)]
     lines = [f"{'':24} {'nats a token':>12}"]

@@ -1,5 +1,8 @@
-"""The target's states and logits for the batches of a text. On a GPU it reads each batch once: its states are kept there, in
-bfloat16, as long as there is room; the logits are made of them anew each time."""
+"""The target's hidden states and logits for the batches of a text.
+
+On a GPU the target reads each batch only once. Its states stay on the GPU in bfloat16, while there is room. When the
+batch comes again, its logits are computed again from the stored states.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,15 @@ from transformers import PreTrainedModel
 from engine.training.student import Lesson, taught
 
 ROOM = 0.6
-"""The share of a GPU's free memory that may be filled with states; the training needs the rest."""
+"""The share of a GPU's free memory for stored states; the training needs the rest."""
 SAME = 0.02
-"""Logits that are made of the last states may differ by this share of their spread from those of the target's pass."""
+"""States are stored only if the logits computed from them agree with those of the target's pass: the mean difference
+must be below this share of the logits' standard deviation."""
 
 
 class _Kept(NamedTuple):
-    """features [S, T, n*H], states [S, T, H] after the final norm, best int32 [S, T] or None."""
+    """A stored batch. features: [S, T, n*H]. states: [S, T, H], after the final norm. best: int32 [S, T], the target's
+    likeliest tokens, or None."""
 
     features: Tensor
     states: Tensor
@@ -28,7 +33,8 @@ class _Kept(NamedTuple):
 
 
 class Lessons:
-    """layers: indices into the target's hidden_states. table: the tokens whose logits are wanted; None: all."""
+    """Makes the lessons for a student from batches of tokens. layers: indices of the target's hidden_states, the
+    features. table: the tokens whose logits a lesson has; None: all."""
 
     def __init__(
         self, target: PreTrainedModel, layers: Sequence[int], table: Tensor | None
@@ -44,7 +50,7 @@ class Lessons:
     def __call__(
         self, tokens: Tensor, counted: Tensor, index: int = 0, batch: Hashable | None = None
     ) -> Lesson:
-        """batch: the same tokens come again under this name; None: they do not."""
+        """The lesson of a batch. batch: a name under which the same tokens come again; None: they do not come again."""
         kept = self._kept.get(batch)
         if kept is not None:
             device = self._target.device
@@ -66,11 +72,11 @@ class Lessons:
         best = None if lesson.best is None else lesson.best.int()
         kept = _Kept(features.contiguous(), states.contiguous(), best)
         if self._rows is None and not self._made_of(lesson.logits, kept.states):
-            self._room = 0.0  # this target does more to its logits than a product with its head
+            self._room = 0.0  # this target's logits are more than its states times its head
         self._room -= sum(tensor.nbytes for tensor in kept if tensor is not None)
         if self._room > 0:
             self._kept[batch] = kept
-        features = kept.features.float()  # rounded as those of the next time
+        features = kept.features.float()  # rounded like those when the batch comes again
         return Lesson(lesson.tokens, lesson.counted, features, lesson.logits, index, lesson.best)
 
     def _made_of(self, logits: Tensor, states: Tensor) -> bool:

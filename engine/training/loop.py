@@ -1,4 +1,4 @@
-"""The trainer of every recipe: a loss for the i-th batch, a budget with its learning rate, resumable checkpoints, and
+"""The training loop of all recipes, with its budget of time or tokens, learning rate, resumable checkpoints and
 progress lines."""
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from torch import Tensor, nn
 from engine.training.checkpoint import load_checkpoint, save_checkpoint
 from engine.training.optim import MuonAdam
 
-LOST_STEPS = 10  # steps in a row with a gradient that is not finite, after which a training ends
-WORTH = 1.3  # bfloat16 must be this many times as fast as float32 to replace it
+LOST_STEPS = 10  # after so many steps in a row with a gradient that is not finite, a training fails
+WORTH = 1.3  # bfloat16 is used if it is this many times as fast as float32
 
 
 @dataclass
 class Budget:
-    """Give `minutes` (the wall clock, resumed time included) or `tokens`. `progress` runs from 0 to 1. until: of the
-    monotonic clock, the time at which it ends, whatever else took time meanwhile."""
+    """The length of a training: `minutes` of wall-clock time, earlier runs of a resumed training included, or a number
+    of `tokens`, or the time `until` on the monotonic clock at which it ends, in seconds."""
 
     minutes: float | None = None
     tokens: int | None = None
@@ -33,7 +33,7 @@ class Budget:
 
     @classmethod
     def of(cls, args, minutes: float) -> Budget:
-        """The budget that the command line names; these minutes where it names none."""
+        """The budget that the command line names; without one, these minutes."""
         return cls(tokens=args.tokens) if args.tokens else cls(args.minutes or minutes)
 
     def seconds(self) -> float:
@@ -48,7 +48,7 @@ class Budget:
         return min(1.0, self.seconds() / (60 * self.minutes))
 
     def part(self, share: float) -> Budget:
-        """A fresh budget of this share."""
+        """A new budget with this share of the minutes or tokens, of which nothing is spent yet."""
         minutes, tokens = self.minutes, self.tokens
         return Budget(
             None if minutes is None else share * minutes,
@@ -70,7 +70,8 @@ def rate_scale(
     floor: float = 0.03,
     least: float = 0.05,
 ) -> float:
-    """Warm up from ``least``, stay, decay linearly to ``floor`` (WSD)."""
+    """The factor on the learning rates (WSD): it rises from ``least`` to 1 while progress is below ``warmup``, stays 1
+    until ``decay_from``, and then falls linearly to ``floor``."""
     if progress < warmup:
         return max(least, progress / warmup)
     if progress < decay_from:
@@ -79,7 +80,8 @@ def rate_scale(
 
 
 def pick_precision(device: str = "cpu") -> torch.dtype:
-    """bfloat16 on a GPU, and where a measurement of this processor finds it worth it, else float32."""
+    """bfloat16 on a GPU, or on a processor for which a short measurement finds it ``WORTH`` times as fast; else
+    float32."""
     if device == "cuda":
         return torch.bfloat16
     faster = _seconds(torch.float32, device) / _seconds(torch.bfloat16, device)
@@ -87,7 +89,7 @@ def pick_precision(device: str = "cpu") -> torch.dtype:
 
 
 def _seconds(dtype: torch.dtype, device: str) -> float:
-    """The shortest of twelve timings of one product."""
+    """The shortest of twelve timings of a matrix product in this type, in seconds."""
     a, b = (torch.randn(*shape, device=device).to(dtype) for shape in ((1024, 384), (384, 1024)))
     best = float("inf")
     for _ in range(12):
@@ -111,11 +113,13 @@ def fit(
     averaged_steps: int = 0,
     stopped: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Train `model` in place. `loss_of(index)` gives the loss of batch `index` and how many tokens it read; it must
-    depend on the index alone, so that a resumed run sees the same batches as an uninterrupted one.
+    """Train `model` in place. `loss_of(index)` returns the loss of batch `index` and its number of tokens; it must
+    depend on the index alone, so that a resumed run has the same batches as an uninterrupted one. Raises
+    FloatingPointError after ``LOST_STEPS`` steps in a row with a gradient that is not finite.
 
-    every: seconds between checkpoints. rate: the factor on both rates, by progress. averaged_steps: see `MuonAdam`.
-    stopped: asked before each batch; True ends the training as ``stop_at`` does."""
+    path: of the checkpoint. stop_at: the progress at which the training pauses. every: seconds between checkpoints.
+    rate: progress -> the factor on both learning rates. averaged_steps: see `MuonAdam`. stopped: called before each
+    batch; True pauses the training."""
     optimizer = MuonAdam(model, muon_rate, adam_rate, averaged_steps=averaged_steps)
     index, saved = 0, load_checkpoint(path)
     if saved:
@@ -138,7 +142,7 @@ def fit(
     device = next(model.parameters()).device.type
     precision = pick_precision(device)
     if device == "cuda":
-        torch.set_float32_matmul_precision("high")  # of the optimizer
+        torch.set_float32_matmul_precision("high")  # for the optimizer's products
     model.train()
     reported, mark, recent, lost = time.monotonic(), budget.spent_tokens, [], 0
     while budget.progress() < stop_at and not stopped():
@@ -147,9 +151,7 @@ def fit(
             loss, tokens = loss_of(index)
         loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        lost = (
-            0 if norm.isfinite() else lost + 1
-        )  # a gradient that overflows now and then changes nothing
+        lost = 0 if norm.isfinite() else lost + 1  # a step is skipped if its gradient overflows
         if lost == LOST_STEPS:
             raise FloatingPointError(
                 f"{lost} gradients in a row, up to step {index}, are not finite"
@@ -159,7 +161,7 @@ def fit(
         optimizer.zero_grad()
         index += 1
         budget.spent_tokens += tokens
-        recent.append(loss.detach())  # a number on the host would make it wait for the GPU
+        recent.append(loss.detach())  # ``item()`` would make the host wait for the GPU
         now = time.monotonic()
         if now - reported > every:
             say(

@@ -1,11 +1,12 @@
 """Training of drafters that read masks behind a text: many masked continuations of each window share one pass.
 
-A window's own rows are its text. Behind each of its places may stand a run of masks; the mask at depth d learns the target's
-law of the token d + 1 places ahead, given the true text up to there. Averaged over texts, this is the law given the text before
-the masks alone, which is all that it can know. A mask sees the text up to its place and the masks before it in its run.
+A window has a row for each token of its text. A run of masks may stand behind each place of the text. The mask at depth
+d learns the target's law of the token d + 1 places ahead, given the true text before that token. Averaged over texts,
+this is the law given only the text before the masks, which is all that the mask can learn. A mask sees the text up to
+its run's place, and the masks before it in its run.
 
-Conditional drop (PARD, An et al., 2025; P-EAGLE, Hui et al., 2026): all runs have a first mask only in a share of the places,
-a second one in a share of those, and so on, so that the rows of a window stay few, and the first masks count most.
+Conditional drop (PARD, An et al., 2025; P-EAGLE, Hui et al., 2026): only a share of the places have a first mask, only
+a share of these a second one, and so on. So a window has few rows, and the first masks count most.
 
 Letters in shapes: S windows, T tokens of each, R rows, A places with a run, K tokens of a draft, V vocabulary.
 """
@@ -24,38 +25,42 @@ from engine.training.counted_acceptance import run_lengths
 from engine.training.divergences import forward_kl
 
 SHARE, LEAST = 0.7, 0.2
-"""The share of the runs that have one more mask; the least share of the places that have so many (speculators' values)."""
-AT_ONCE = 64  # runs that are measured in one pass
+"""SHARE: of the runs with d masks, how many have d + 1. LEAST: the least share of all places with d masks, for any d.
+Both are speculators' values."""
+AT_ONCE = 64  # how many runs are measured in one pass
 
 
 @dataclass(frozen=True)
 class MaskedRows:
-    """anchors, depths: int64 [R], of each row the place behind which its run stands, and its depth there; 0: a row of the text."""
+    """The rows of a window. anchors: int64 [R], for each row, the place behind which its run of masks stands. depths:
+    int64 [R], the depth of each row in its run, from 1; 0 for a row of the text, whose anchor is its own place."""
 
     anchors: Tensor
     depths: Tensor
 
     @property
     def places(self) -> Tensor:
-        """int64 [R], in the text."""
+        """The position of each row in the text, int64 [R]."""
         return self.anchors + self.depths
 
     @property
     def sees(self) -> Tensor:
-        """bool [R, R]: which rows each row sees."""
+        """The attention mask, bool [R, R]: which rows each row sees."""
         mine, other = self.anchors[:, None], self.anchors[None]
         text = (self.depths == 0)[None] & (other <= mine)
         return text | ((mine == other) & (self.depths[None] <= self.depths[:, None]))
 
     def filled(self, text: Tensor, mask: Tensor) -> Tensor:
-        """text [S, T, ..] at the rows of the text, the mask [..] at all others: [S, R, ..]"""
-        found = text[:, self.anchors]
+        """The values of all rows, [S, R, ..]: ``text`` [S, T, ..] at rows of the text, ``mask`` [..] at rows of
+        masks."""
+        values = text[:, self.anchors]
         masked = (self.depths > 0).view(-1, *[1] * (text.dim() - 2))
-        return torch.where(masked, mask.to(found.dtype), found)
+        return torch.where(masked, mask.to(values.dtype), values)
 
 
 def dropped(length: int, depth: int, index: int, device) -> MaskedRows:
-    """The rows of a window of so many tokens, with runs of fewer than ``depth`` masks. index: decides which are left out."""
+    """The rows of a window of ``length`` tokens, with runs of at most ``depth`` - 1 masks after conditional drop.
+    index: the random seed for the dropped masks."""
     order = torch.randperm(length, generator=torch.Generator().manual_seed(index))
     anchors, depths = [torch.arange(length)], [torch.zeros(length, dtype=torch.long)]
     for below in range(1, depth):
@@ -67,12 +72,12 @@ def dropped(length: int, depth: int, index: int, device) -> MaskedRows:
 
 
 def row_sets(depth: int) -> int:
-    """For each token of a window, how many rows ``dropped`` makes, rounded up."""
+    """How many rows per token of a window ``dropped`` makes, rounded up."""
     return math.ceil(1 + sum(max(SHARE**below, LEAST) for below in range(1, depth)))
 
 
 def behind(length: int, places: Tensor, depth: int) -> MaskedRows:
-    """The rows of a window, with a whole run behind each of these places [A]."""
+    """The rows of a window of ``length`` tokens, with a run of ``depth`` - 1 masks behind each of these places [A]."""
     runs = places.repeat_interleave(depth - 1)
     steps = torch.arange(1, depth, device=places.device).repeat(len(places))
     text = torch.arange(length, device=places.device)
@@ -86,8 +91,8 @@ def masked_loss(
     logits: Tensor,
     counted: Tensor,
 ) -> Tensor:
-    """The mean distance from the target's laws. hidden [S, R, H] of the drafter, logits [S, T, V] of the target, counted bool
-    [S, T]; row t of the target is for token t + 1."""
+    """The mean of KL(p || q) over all rows whose next token counts. hidden: the drafter's states [S, R, H]. head:
+    hidden states -> logits. logits: the target's, [S, T, V]; row t is for token t + 1. counted: bool [S, T]."""
     keep = F.pad(counted[:, 1:], (0, 1), value=False)[:, rows.places]
     windows, kept = keep.nonzero(as_tuple=True)
     log_p = logits.float().log_softmax(-1)[windows, rows.places[kept]]
@@ -99,16 +104,16 @@ def masked_loss(
 def masked_accepted(
     guess: Callable[[MaskedRows], Tensor], tokens: Tensor, places: int, depth: int
 ) -> Tensor:
-    """int64 [S, T]: with each token as the root, how many of ``depth`` tokens drafted at once match the text, as a chain; 0 for
-    the last ones, which no row is read for. guess: the likeliest token [S, R] after each row. places: how many rows the text
-    has."""
+    """For each token as the root, how many of ``depth`` tokens, drafted at once as a chain, match the text, int64 [S,
+    T]; 0 for tokens at the end that are no roots. guess: rows -> the likeliest token [S, R] after each row. places: how
+    many of the first tokens are roots."""
     padded = F.pad(tokens, (0, depth), value=-1)
-    found = torch.zeros_like(tokens)
-    for some in torch.arange(places, device=tokens.device).split(AT_ONCE):
-        best = guess(behind(places, some, depth))
-        masks = best[:, places:].unflatten(1, (len(some), depth - 1))
-        drafted = torch.cat([best[:, some, None], masks], -1)
+    lengths = torch.zeros_like(tokens)
+    for roots in torch.arange(places, device=tokens.device).split(AT_ONCE):
+        best = guess(behind(places, roots, depth))
+        masks = best[:, places:].unflatten(1, (len(roots), depth - 1))
+        drafted = torch.cat([best[:, roots, None], masks], -1)
         steps = torch.arange(1, depth + 1, device=tokens.device)
-        right = drafted == padded[:, some[:, None] + steps]
-        found[:, some] = run_lengths(right.flatten(0, 1)).unflatten(0, (len(tokens), -1))
-    return found
+        right = drafted == padded[:, roots[:, None] + steps]
+        lengths[:, roots] = run_lengths(right.flatten(0, 1)).unflatten(0, (len(tokens), -1))
+    return lengths

@@ -1,4 +1,5 @@
-"""Recipes that measure, and the one that writes the prompts."""
+"""The recipes `gains` and `evaluate`, which measure the family, and the recipe `prompts`, which writes the shipped
+prompts."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from engine.training.tokenizer import load_tokenizer
 
 
 def _shipped(args) -> ModelPaths:
-    """The folders of target, draft and diffusion drafter, and of the trained parts that are there."""
+    """The folders of target, draft model and diffusion drafter, and of those trained parts that exist."""
     roles = {name: str(place(args, name)) for name in ("draft", "diffusion")}
     learned = (args.models / "parts" / key for key in students())
     roles |= {folder.name: str(folder) for folder in learned if folder.is_dir()}
@@ -23,7 +24,7 @@ def _shipped(args) -> ModelPaths:
 
 
 def _replacements(args) -> dict[str, Path]:
-    """The other drafters that are there, each by the name of the drafter that it can replace."""
+    """Role -> folder of another part for this role ("draft", "diffusion"), if it exists."""
     parts = {"draft": place(args, "larger-draft"), "diffusion": place(args, "diffusion-16")}
     return {need: path for need, path in parts.items() if weights_in(path)}
 
@@ -32,8 +33,8 @@ def write_gains(args) -> None:
     need_data(args)
     needs = args.needs.split(",") if args.needs else None
     tok = load_tokenizer(place(args, "target"))
-    found = figures.write_gains(_shipped(args), _replacements(args), tok, args.data, needs)
-    for drafter, curve in found.items():
+    curves = figures.write_gains(_shipped(args), _replacements(args), tok, args.data, needs)
+    for drafter, curve in curves.items():
         say(f"{drafter}: " + ", ".join(f"{size} {gain:.2f}" for size, gain in curve.items()))
 
 
@@ -41,16 +42,16 @@ def evaluate_all(args) -> None:
     need_data(args)
     models = {name: open_model(args, name) for name in ("target", "draft", "diffusion")}
     tok = load_tokenizer(place(args, "target"))
-    found = figures.measure(models, _shipped(args), _replacements(args), tok, args.data)
+    measured = figures.measure(models, _shipped(args), _replacements(args), tok, args.data)
     for name in ("divergences", "sources", "target.curve"):
         path = args.checkpoints / f"{name}.json"
         if path.exists():
-            found[name] = json.loads(path.read_text())
+            measured[name] = json.loads(path.read_text())
     args.checkpoints.mkdir(parents=True, exist_ok=True)
-    (args.checkpoints / "figures.json").write_text(json.dumps(found, indent=1))
-    say(json.dumps(found, indent=1))
+    (args.checkpoints / "figures.json").write_text(json.dumps(measured, indent=1))
+    say(json.dumps(measured, indent=1))
     if (args.models / "README.md").exists():
-        card.update(args.models / "README.md", found)
+        card.update(args.models / "README.md", measured)
 
 
 def write_prompts(args) -> None:

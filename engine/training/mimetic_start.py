@@ -1,9 +1,9 @@
-"""Where the attention of a small model starts: half of its heads look for rows that are like their own.
+"""Initialises the attention of a small model so that half of its heads attend to rows similar to the query's own row.
 
-Trockman and Kolter, Mimetic Initialization of Self-Attention Layers (2023). The queries of these heads are their keys, so a
-question about a ring looks at the ring before anything is learned; a small model that starts from noise spends most of a short
-training in finding this. The paper starts all heads so, and values and outputs as well; here the other heads are left free to
-learn places.
+Trockman and Kolter, Mimetic Initialization of Self-Attention Layers (2023). In these heads the query weights equal the
+key weights, so the word "ring" attends to the patch of a ring before any training. From random weights, a small model
+needs most of a short training to learn this. The paper initialises all heads like this, and also values and outputs.
+Here the other heads keep their random weights, so that they can learn positions.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from torch import nn
 
 @torch.no_grad()
 def mimetic_start(model: nn.Module) -> None:
-    """Start the queries and keys of a Llama anew, in place, in the first half of its heads of keys."""
+    """Initialise the first half of a Llama's key heads, and the query heads that use them, in place: new random key
+    weights, and query weights equal to them."""
     size, head = model.config.hidden_size, model.config.head_dim
     for layer in model.model.layers:
         queries, keys = layer.self_attn.q_proj.weight, layer.self_attn.k_proj.weight
-        each = len(queries) // len(keys)  # heads of queries for one of keys
-        mine = keys[: len(keys) // head // 2 * head]
-        nn.init.normal_(mine, std=size**-0.5)
-        alike = mine.view(-1, 1, head, size).expand(-1, each, -1, -1).flatten(0, 2)
-        queries[: len(alike)] = alike
+        per_key = len(queries) // len(keys)  # query heads per key head
+        key_rows = keys[: len(keys) // head // 2 * head]
+        nn.init.normal_(key_rows, std=size**-0.5)
+        query_rows = key_rows.view(-1, 1, head, size).expand(-1, per_key, -1, -1).flatten(0, 2)
+        queries[: len(query_rows)] = query_rows

@@ -1,4 +1,4 @@
-"""The shapes of the family's models."""
+"""The configurations of the family's target and draft models."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ MAX_POSITIONS = 1024
 def target_config(
     vocabulary_size: int, eos: int, layers: int = TARGET_LAYERS, **changes
 ) -> LlamaConfig:
-    """About 14 M parameters at eight layers."""
+    """The configuration of the target; about 14 M parameters at eight layers."""
     return _config(vocabulary_size, eos, layers, (384, 1024, 6, 64), changes)
 
 
 def draft_config(vocabulary_size: int, eos: int, layers: int = 3, **changes) -> LlamaConfig:
-    """Under a tenth of the target: three layers of 128, about 1.04 M parameters, half of them embeddings."""
+    """The configuration of the draft model: three layers of width 128, about 1.04 M parameters, half of them
+    embeddings. This is less than a tenth of the target."""
     return _config(vocabulary_size, eos, layers, (128, 320, 4, 32), changes)
 
 
 def larger_draft_config(vocabulary_size: int, eos: int, layers: int = 3, **changes) -> LlamaConfig:
-    """The configuration of a draft with about 3.3 M parameters, which shows the gain over the small draft."""
+    """The configuration of a draft model with about 3.3 M parameters, for comparison with the small draft model."""
     return _config(vocabulary_size, eos, layers, (256, 704, 4, 64), changes)
 
 
 def _config(
     vocabulary_size: int, eos: int, layers: int, sizes: tuple[int, ...], changes: dict
 ) -> LlamaConfig:
-    """sizes: of the states, of the MLP, the number of heads and the size of each. Two heads hold keys and values."""
+    """A Llama configuration with two key-value heads. sizes: hidden size, inner size of the MLP, number of heads, head
+    size. changes: replace entries of the shape."""
     names = ("hidden_size", "intermediate_size", "num_attention_heads", "head_dim")
     shape = {**dict(zip(names, sizes, strict=True)), "num_key_value_heads": 2, **changes}
     return LlamaConfig(
@@ -48,8 +50,8 @@ def _config(
 
 
 def attention_shape(config) -> dict[str, int | float]:
-    """Heads, norm and rotation of a target, as the configs of parts name them. config: its text config in
-    transformers."""
+    """The heads, norm epsilon and rotary base of a target, under the names in the configs of parts. config: the
+    target's text config in transformers."""
     heads = config.num_attention_heads
     rope = getattr(config, "rope_parameters", None) or {}
     theta = rope.get("rope_theta") or getattr(config, "rope_theta", None) or 10000.0

@@ -1,8 +1,8 @@
-"""Muon for the matrices, AdamW for the rest, in one object whose state is keyed by parameter name.
+"""An optimizer that uses Muon for matrices and AdamW for all other parameters, with its state keyed by parameter name.
 
 Muon (Jordan et al., 2024): the momentum of a matrix is replaced by its nearest orthogonal matrix, found by a
-Newton-Schulz iteration. torch.optim.Muon runs that iteration in bf16, which is slow on a CPU without AMX, and one
-matrix at a time; here it runs in the precision of the parameters, all matrices of a shape together.
+Newton-Schulz iteration. torch.optim.Muon runs that iteration for one matrix at a time, in bf16, which is slow on a CPU
+without AMX. Here it runs for all matrices of one shape together, in the precision of the parameters.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 
 
 def orthogonalize(matrices: Tensor, steps: int = 4) -> Tensor:
-    """[n, r, c] -> [n, r, c] with singular values near one."""
+    """Approximate the nearest orthogonal matrix of each of n matrices [n, r, c] -> [n, r, c], with singular values near
+    1."""
     tall = matrices.shape[1] > matrices.shape[2]
     x = matrices.mT if tall else matrices
     x = x / (x.float().norm(dim=(1, 2), keepdim=True).to(x.dtype) + 1e-7)
@@ -28,10 +29,11 @@ def orthogonalize(matrices: Tensor, steps: int = 4) -> Tensor:
 
 
 class MuonAdam:
-    """Call `step(scale)` after backward; `scale` multiplies both learning rates (the schedule).
+    """The optimizer. Call `step(scale)` after backward; `scale` multiplies both learning rates (the schedule).
 
-    averaged_steps: steps between updates of a running mean of the weights, which keeps ``averaging`` of its old value; it
-    stands in for weights after the decay. 0: no mean is kept."""
+    averaged_steps: the number of steps between updates of a running mean of the weights; 0: there is no mean.
+    averaging: the share of its old value that the mean keeps in an update. The mean can be used in place of the weights
+    before the rates have decayed."""
 
     def __init__(
         self,
@@ -71,7 +73,7 @@ class MuonAdam:
             if "v" in state:
                 self._adam(self.parameters[name], state, self.adam_rate * scale)
         if self.averaged_steps and self.steps % self.averaged_steps == 0:
-            # the first states count equally, so the random start is soon forgotten
+            # the first updates have equal weights, so the random start is soon forgotten
             kept = min(self.averaging, 1 - self.averaged_steps / self.steps)
             for name, state in self.state.items():
                 state["mean"].lerp_(self.parameters[name], 1 - kept)

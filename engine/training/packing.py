@@ -1,5 +1,5 @@
-"""Packs documents into fixed windows of tokens. Short documents stay whole; stories are cut to fill the room that
-is left."""
+"""Packs documents into windows of a fixed number of tokens. Short documents stay whole; stories are cut to fill the
+windows."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ from engine.training.corpus import (
 )
 from engine.training.generators import Example
 
-POOL = 48  # waiting documents, from which the next one that fits is picked
+POOL = 48  # how many documents wait; the next document is picked among those of them that fit
 
 
 @dataclass
 class Encoded:
-    """tokens int [n]; counted bool [n], False where the loss skips the token."""
+    """A document as tokens. tokens: int [n]. counted: bool [n], False where the loss skips the token. whole: whether it
+    must not be cut."""
 
     tokens: np.ndarray
     counted: np.ndarray
@@ -58,7 +59,7 @@ class Encoder:
 
 
 class Mixer:
-    """Draws encoded documents so that every workload keeps its share of the tokens so far."""
+    """Draws encoded documents such that every workload has its share of the tokens drawn so far."""
 
     def __init__(self, tokenizer, data: Path, seed: int, split: str = "train"):
         self.texts = read_corpora(data, split)
@@ -75,7 +76,8 @@ class Mixer:
         self.draw_by(MIX)
 
     def draw_by(self, mix: dict[str, float]) -> None:
-        """From now on every workload has this share. The streams go on where they are."""
+        """Change the shares of the workloads for all later draws. The streams of documents go on from where they
+        are."""
         if mix == self._mix:
             return
         self._mix, self.shares = mix, available_mix(self.texts, mix)
@@ -91,12 +93,13 @@ class Mixer:
         return encoded
 
     def readings(self) -> dict[str, float]:
-        """How often each corpus has been read so far."""
+        """Workload -> how often its corpus has been read so far."""
         return {w: round(self.documents[w] / size, 2) for w, size in self.sizes.items()}
 
 
 def windows(draw, length: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Endless (tokens uint16 [length], counted bool [length]), filled from `draw()`."""
+    """An endless stream of windows, as pairs of tokens, uint16 [length], and counted, bool [length]. draw: returns the
+    next document."""
     rng = random.Random(seed)
     pool: list[Encoded] = [draw() for _ in range(POOL)]
     while True:

@@ -1,4 +1,4 @@
-"""How many drafted tokens agree with held-out texts of the target, by teacher forcing."""
+"""Measures by teacher forcing how many drafted tokens match held-out greedy texts of the target."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from engine.training.student import Lesson, Student
 def kept_lengths(
     student: Student, part: nn.Module, lessons: Iterable[Lesson], probes: list[Text]
 ) -> list[list[int]]:
-    """For each greedy text of the target (start, tokens): how many drafted tokens are right with each of its tokens as the
-    root. lessons: of the same texts."""
+    """For each text and for each of its tokens as the root, how many drafted tokens are right. probes: greedy texts of
+    the target, as (length of the prompt, tokens). lessons: the lessons of these texts."""
     part.eval()
     return [
         student.accepted(part, lesson)[0].tolist()[: len(text)]
@@ -27,25 +27,29 @@ def kept_lengths(
 
 
 def accepted_length(student: Student, part: nn.Module, lessons, probes: list[Text]) -> float:
-    """Mean tokens per step, the target's own included: each text is walked as a run would."""
+    """The mean number of tokens per step, the target's own included, if each text were written in steps. lessons,
+    probes: as in ``kept_lengths``."""
     kept = kept_lengths(student, part, lessons, probes)
-    return sum(walked(one, start) for one, (start, _) in zip(kept, probes, strict=True)) / len(kept)
+    return sum(
+        walked(lengths, start) for lengths, (start, _) in zip(kept, probes, strict=True)
+    ) / len(kept)
 
 
 def figures(kept: list[list[int]], probes: list[Text]) -> dict:
-    """texts; by_depth: the share of the drafts right up to a depth that are right at it; tokens_a_step: of chains of 1, 2, ...
-    tokens, each text walked as a run would."""
-    rows = [(one[start - 1 : -1], start, one) for one, (start, _) in zip(kept, probes, strict=True)]
+    """The figures of a part, from the result of ``kept_lengths``. texts: the number of texts. by_depth: for each depth,
+    the share of right tokens among drafts that are right up to that depth. tokens_a_step: the mean number of tokens per
+    step with chains of 1, 2, ... tokens."""
+    rows = [(row[start - 1 : -1], start, row) for row, (start, _) in zip(kept, probes, strict=True)]
     places = [length for answer, _, _ in rows for length in answer]
     deepest = max(places, default=0)
     reached = [sum(length >= depth for length in places) for depth in range(deepest + 1)]
     steps = [
-        sum(walked([min(length, most) for length in one], start) for _, start, one in rows)
+        sum(walked([min(length, most) for length in lengths], start) for _, start, lengths in rows)
         / len(rows)
         for most in range(1, deepest + 1)
     ]
     return {
         "texts": len(rows),
         "by_depth": [round(b / a, 4) for a, b in pairwise(reached)],
-        "tokens_a_step": [round(one, 3) for one in steps],
+        "tokens_a_step": [round(mean, 3) for mean in steps],
     }

@@ -1,11 +1,12 @@
-"""The recipe of every part that learns from a target's hidden states and distributions (`students` has one file per
-part).
+"""The recipe of all parts that learn from a target's hidden states and laws; `students` has a file for each kind of
+part.
 
     python -m engine.training KEY                  for the family's target -> <models>/parts/KEY
     python -m engine.training KEY --target DIR     for any other; `text --target DIR` writes the text to learn from
 
-The expected memory and time are printed first. A stopped training resumes where it was; the table grows during
-training. The last line of the output is a JSON object: what was read, and what is accepted of held-out texts.
+The expected memory and time are printed first, then a table with a line for each look during the training. A stopped
+training resumes where it was. The last line of the output is a JSON object with the amount of text read and the
+acceptance on held-out texts.
 """
 
 from __future__ import annotations
@@ -36,15 +37,16 @@ from engine.training.teacher import Teacher
 
 ROWS = 6  # windows per batch
 LEAST_LENGTH = 32
-LOOKS = 8  # rows of the table
-"""The first row shows the part before training. Epochs: how often the target's own text was read."""
+LOOKS = 8
+"""How many rows of the table follow the first row, which shows the part before training."""
 COLUMNS = ("done", "tokens", "epochs", "loss", "accepted")
 LOOKED_AT = 24
-"""Held-out texts, at most, on which a row of the table is measured; all are measured at the end."""
+"""The most held-out texts on which a row of the table is measured; all texts are measured at the end."""
 SPARED, FEW_LOOKS, FEW_TEXTS = 0.1, 4, 6
-"""With ``--seconds``: the share of that time which is kept for the last measurement, the looks, and the texts of each."""
+"""With ``--seconds``: the share of the time that is reserved for the last measurement, the number of looks, and the
+number of texts of a look."""
 WRITTEN_FROM = 0.6
-"""The share of ``--seconds`` after which each look writes the part, so that a command that is killed leaves one."""
+"""With ``--seconds``: the progress from which on each look writes the part, so that a killed command leaves a part."""
 
 
 def train_part(args, key: str) -> None:
@@ -77,7 +79,7 @@ def _values(options: list[str]) -> dict[str, str]:
 
 
 class Training:
-    """One part in training. rows, length: windows per batch, and tokens per window."""
+    """The training of one part. rows: windows per batch. length: tokens per window."""
 
     def __init__(
         self,
@@ -144,7 +146,7 @@ class Training:
 
     @property
     def text(self) -> MixedWindows:
-        """The text to learn from at this stage."""
+        """The windows to learn from at the present progress of the training."""
         mixture = self.student.mixture(self.budget.progress())
         if mixture not in self._texts:
             self._texts[mixture] = self._windows(mixture)
@@ -162,7 +164,7 @@ class Training:
         return self.student.loss(self.part, lesson), tokens.numel()
 
     def lessons(self, probes: list[Text]) -> Iterator[Lesson]:
-        """The target's own texts, one per lesson; their prompts are not counted."""
+        """Yields the lesson of each of these texts of the target; tokens of prompts do not count."""
         for start, text in probes:
             counted = torch.arange(len(text)) >= start
             yield self._lessons(torch.tensor([text]), counted[None])
@@ -177,7 +179,8 @@ class Training:
         return self.checkpoint.with_suffix(".json")
 
     def _go_on(self) -> None:
-        """Load the table of a stopped training. Raises UserError where its settings or target were different."""
+        """Load the table of a stopped training, if there is one. Raises UserError if its settings or its target
+        differ."""
         if not (self._log.exists() and self.checkpoint.exists()):
             return
         record = json.loads(self._log.read_text("utf-8"))

@@ -1,5 +1,7 @@
-"""The schedule of a training: depth, windows and learning rate at each step. All of this follows from the step alone, so a
-resumed training continues as if it had never stopped."""
+"""The schedule of a target's training: its depth, windows and learning rates at each step.
+
+All of them depend only on the step, so a resumed training continues as if it had never stopped.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ from engine.training.loop import rate_scale
 
 @dataclass(frozen=True)
 class WindowFile:
-    """A file of training text (`window_files`): its number, how many tokens its windows have, and whether its text is
-    drawn by `FINISHING_MIX` instead of `MIX` (`corpus`)."""
+    """A file of training windows (`window_files`). length: tokens of a window. finishing: whether its text is drawn by
+    the shares of `FINISHING_MIX` instead of `MIX` (`corpus`)."""
 
     number: int
     length: int
@@ -25,8 +27,9 @@ def numbered(lengths: tuple[int, ...]) -> tuple[WindowFile, ...]:
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """`files` are read one after the other, the first `shallow` of them with `shallow_layers` layers, the others with
-    `layers`. From `unlikely_from` on, repetition is unlearned too (`unlikelihood`)."""
+    """The plan of a training. `files` are read in order: the first `shallow` files with `shallow_layers` layers, the
+    others with `layers` layers. From the share `unlikely_from` of the steps on, the model also learns against
+    repetition (`unlikelihood`)."""
 
     files: tuple[WindowFile, ...]
     layers: int
@@ -34,16 +37,16 @@ class TrainingPlan:
     shallow_layers: int = 0
     steps_per_file: int = 512
     step_tokens: int = 12_288
-    micro_tokens: int = 2048  # per forward and backward pass
+    micro_tokens: int = 2048  # tokens per forward and backward pass
     muon_rate: float = 0.02
     adam_rate: float = 3e-3
     warmup: float = 0.01
     decay_from: float = 0.78
     averaged_steps: int = 10  # steps between updates of the mean of the weights (`optim`)
     unlikely_from: float = 1.0  # share of the steps
-    unlikely_every: int = 32  # steps between fresh texts of the model's own
-    unlikely_rows: int = 16  # per step
-    unlikely_weight: float = 0.5  # relative to the usual loss
+    unlikely_every: int = 32  # steps after which the model writes new texts
+    unlikely_rows: int = 16  # rows against repetition per step
+    unlikely_weight: float = 0.5  # the weight of their loss, relative to the loss of the windows
 
     @property
     def steps(self) -> int:
@@ -56,18 +59,18 @@ class TrainingPlan:
         return self.files[self._index(step)]
 
     def rows(self, step: int) -> int:
-        """How many windows of its file a step reads."""
+        """How many windows this step reads from its file."""
         return self.step_tokens // self.file(step).length
 
     def stages(self) -> Iterator[tuple[int, int]]:
-        """Depth, and the step at which the training with this depth ends; the shallow one comes first."""
+        """Yields, for each stage of the training, the number of layers and the step at which the stage ends. A shallow
+        stage comes first."""
         if self.shallow:
             yield self.shallow_layers, self.shallow * self.steps_per_file
         yield self.layers, self.steps
 
     def rate(self, done: float) -> float:
-        """The factor on both learning rates at this progress, 0 to 1: it rises, stays flat, then falls linearly to
-        zero."""
+        """The factor on both learning rates at this progress (0 to 1): it rises, stays 1, then falls linearly to 0."""
         return rate_scale(done, self.warmup, self.decay_from, floor=0.0, least=0.02)
 
     def unlearns(self, step: int) -> bool:
@@ -83,7 +86,7 @@ TARGET_PLAN = TrainingPlan(
     decay_from=0.92,
     unlikely_from=0.97,
 )
-# The drafts' start reads some of the same files.
+# The draft models' first training reads some of the same files.
 DRAFT_PLAN = TrainingPlan((WindowFile(0, 256), WindowFile(5, 512), WindowFile(6, 512)), layers=3)
 LARGER_DRAFT_PLAN = TrainingPlan(
     (WindowFile(5, 512), WindowFile(6, 512)), layers=3, steps_per_file=400

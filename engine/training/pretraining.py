@@ -1,5 +1,5 @@
-"""Trains a language model on files of windows, step by step as a plan says: first shallow, then with its layers
-repeated; at the end repetition is unlearned."""
+"""Trains a language model on files of windows by a plan: first with few layers, then with these layers repeated. Near
+the end the model also learns against repetition."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from engine.training.plan import TrainingPlan
 from engine.training.unlikelihood import Rows, make_rows, unlikely_loss
 from engine.training.window_files import read_stories, windows_of
 
-SAVE_SECONDS = 240.0
-POOL = 256  # rows against repetition that are made at a time
+SAVE_SECONDS = 240.0  # seconds between checkpoints
+POOL = 256  # rows against repetition that are made at once
 EVERY = 32  # steps averaged in one point of the curve
 LAYER = "model.layers."
 
@@ -39,8 +39,9 @@ def train(
     device: torch.device | str = "cpu",
     say=print,
 ) -> dict:
-    """Train from the checkpoint, if there is one, up to step ``until``, on the window files of a folder; returns the last
-    checkpoint. On SIGTERM or SIGINT the current step is finished and saved, and the function returns."""
+    """Train a model on the window files in the folder ``windows`` up to step ``until`` (None: to the end of the plan);
+    returns the last checkpoint. The training goes on from the checkpoint if there is one. On SIGTERM or SIGINT it
+    finishes and saves the current step, and returns. Raises UserError for a checkpoint of an older trainer."""
     until = plan.steps if until is None else until
     with told_to_stop() as stopped:
         for layers, end in plan.stages():
@@ -64,7 +65,7 @@ def train(
                 plan.muon_rate,
                 plan.adam_rate,
                 stop_at=min(until, end) / plan.steps,
-                say=lambda line: None,  # the curve says it
+                say=lambda line: None,  # the curve reports instead
                 every=SAVE_SECONDS,
                 rate=plan.rate,
                 averaged_steps=plan.averaged_steps,
@@ -77,36 +78,37 @@ def new_model(config: LlamaConfig, layers: int, seed: int) -> LlamaForCausalLM:
     torch.manual_seed(seed)
     shallow = LlamaConfig.from_dict({**config.to_dict(), "num_hidden_layers": layers})
     model = LlamaForCausalLM(shallow)
-    # transformers leaves the padding token's embedding out of the gradient; here that token ends texts
+    # transformers gives the padding token's embedding no gradient; here that token also ends texts, so it has to learn
     model.model.embed_tokens.padding_idx = None
     return model
 
 
 @contextmanager
 def told_to_stop() -> Iterator[Callable[[], bool]]:
-    """Whether SIGTERM or SIGINT has come since the beginning of the block."""
-    told = threading.Event()
+    """A context that gives a function, which returns whether SIGTERM or SIGINT has come since the context began."""
+    stop_event = threading.Event()
     before = {
-        number: signal.signal(number, lambda *_: told.set())
+        number: signal.signal(number, lambda *_: stop_event.set())
         for number in (signal.SIGTERM, signal.SIGINT)
     }
     try:
-        yield told.is_set
+        yield stop_event.is_set
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
 class Lessons:
-    """The loss of each step of a plan, for a model that is being trained."""
+    """Computes the loss of each step of a plan for the model in training."""
 
     def __init__(self, model: LlamaForCausalLM, plan: TrainingPlan, windows: Path, curve: Curve):
         self.model, self.plan, self.windows, self.curve = model, plan, windows, curve
         self.pool: Rows | None = None
 
     def loss_of(self, step: int) -> tuple[Tensor, int]:
-        """A few windows at a time: all but the last are sent backward here, so that only the last still hold what a
-        backward pass needs; their loss is returned. The curve gets the loss of all usual windows."""
+        """The loss of the last few windows of a step, and the step's number of tokens. The step's windows are read a
+        few at a time. The losses of all others go backward here, so that only the last few windows hold memory for a
+        backward pass. The curve gets the loss of all windows but the rows against repetition."""
         usual, last = 0.0, None
         for loss, counts in self._losses(step):
             if last is not None:
@@ -118,34 +120,39 @@ class Lessons:
         return last, self.plan.step_tokens
 
     def _losses(self, step: int) -> Iterator[tuple[Tensor, bool]]:
-        """Shares of the step's loss, and whether each is of the usual windows or against repetition."""
+        """Yields the loss of a few windows at a time, as shares of the step's loss, each with True for windows of text
+        and False for rows against repetition."""
         tokens, counted = windows_of(self.windows, self.plan.file(step).number).batch(
             step % self.plan.steps_per_file, self.plan.rows(step)
         )
         weights = counted.float().roll(-1, 1)
-        weights[:, -1] = 0  # what follows a window is not known
+        weights[:, -1] = 0  # the token after a window is unknown
         weights /= weights.sum()
-        for some, wanted, share in self._cut(tokens, tokens.roll(-1, 1), weights):
-            losses = F.cross_entropy(self._logits(some), wanted.flatten(), reduction="none")
+        for token_rows, next_tokens, share in self._cut(tokens, tokens.roll(-1, 1), weights):
+            losses = F.cross_entropy(
+                self._logits(token_rows), next_tokens.flatten(), reduction="none"
+            )
             yield (losses * share.flatten()).sum(), True
         if self.plan.unlearns(step):
             rows = self._rows(step)
-            for some, *rest in self._cut(*vars(rows).values()):
-                loss = unlikely_loss(self._logits(some), *(one.flatten() for one in rest))
+            for token_rows, *rest in self._cut(*vars(rows).values()):
+                loss = unlikely_loss(
+                    self._logits(token_rows), *(column.flatten() for column in rest)
+                )
                 yield self.plan.unlikely_weight * loss, False
 
     def _cut(self, *columns: Tensor) -> Iterator[list[Tensor]]:
         rows = max(1, self.plan.micro_tokens // columns[0].shape[1])
         device = self.model.device
-        for some in zip(*(one.split(rows) for one in columns), strict=True):
-            yield [one.to(device) for one in some]
+        for pieces in zip(*(column.split(rows) for column in columns), strict=True):
+            yield [column.to(device) for column in pieces]
 
     def _logits(self, tokens: Tensor) -> Tensor:
-        """int64 [S, T] -> [S * T, V]"""
+        """The model's logits for tokens int64 [S, T], as [S * T, V] in float32."""
         return self.model(input_ids=tokens, use_cache=False).logits.flatten(0, 1).float()
 
     def _rows(self, step: int) -> Rows:
-        """This step's rows against repetition, weighted so that their loss is a mean."""
+        """The rows against repetition of this step, with weights that make their loss a mean."""
         count, every = self.plan.unlikely_rows, self.plan.unlikely_every
         if self.pool is None or step % every == 0:
             stories, eos = read_stories(self.windows), self.model.config.eos_token_id
@@ -153,24 +160,24 @@ class Lessons:
             self.pool = make_rows(self.model, stories, POOL, eos, str(step))
             self.model.train()
         first = step % every * count % len(self.pool.tokens)
-        some = self.pool.part(slice(first, first + count))
+        part = self.pool.part(slice(first, first + count))
         return Rows(
-            some.tokens,
-            some.wanted,
-            some.weights / some.weights.sum().clamp(min=1),
-            some.unwanted,
-            some.unlikely / (some.unlikely > 0).sum().clamp(min=1),
+            part.tokens,
+            part.wanted,
+            part.weights / part.weights.sum().clamp(min=1),
+            part.unwanted,
+            part.unlikely / (part.unlikely > 0).sum().clamp(min=1),
         )
 
 
 class Curve:
-    """The loss against the tokens read, kept in a small file: points [step, tokens, loss, tokens per second]; the file's
-    points are kept up to the step where training resumes."""
+    """The curve of the loss, kept in a small file as points [step, tokens read, loss, tokens per second]. When a
+    training resumes, the file's points up to its step are kept."""
 
     def __init__(self, path: Path, step: int, plan: TrainingPlan, say=print):
         self.path, self.plan, self.say = path, plan, say
-        known = json.loads(path.read_text()) if path.exists() else []
-        self.points = [p for p in known if p[0] <= step]
+        points = json.loads(path.read_text()) if path.exists() else []
+        self.points = [p for p in points if p[0] <= step]
         self.recent: list[float] = []
         self.since = time.monotonic()
 
@@ -199,8 +206,8 @@ def depth_of(saved: dict) -> int:
 
 
 def grown(saved: dict, layers: int) -> dict:
-    """A checkpoint whose stack of layers is repeated until there are ``layers``; each copy takes over the moments of its
-    original (G_stack of Du et al., "Stacking Your Transformers", 2024)."""
+    """The checkpoint with its stack of layers repeated until there are ``layers`` layers. Each copy has the weights and
+    moments of its original (G_stack of Du et al., "Stacking Your Transformers", 2024)."""
     depth, optimizer = depth_of(saved), saved["optimizer"]
 
     def repeated(named: dict) -> dict:
@@ -219,10 +226,10 @@ def grown(saved: dict, layers: int) -> dict:
 
 
 def as_model(config: LlamaConfig, saved: dict, mean: bool = False) -> LlamaForCausalLM:
-    """A checkpoint as a model of transformers; mean: of the mean of its weights."""
+    """The model of a checkpoint. mean: whether it gets the running mean of the weights instead of the last weights."""
     model = new_model(config, depth_of(saved), 0)
     model.load_state_dict(saved["model"])
     if mean:
         means = {name: state["mean"] for name, state in saved["optimizer"]["state"].items()}
-        model.load_state_dict(means, strict=False)  # head and embeddings are one
+        model.load_state_dict(means, strict=False)  # the head shares the weights of the embeddings
     return model

@@ -1,4 +1,4 @@
-"""Recipes that learn from text: tokenizer, windows, target and the drafts' start."""
+"""The recipes `tokenizer`, `windows`, `target`, `draft` and `export`, which learn from plain text."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ PLANS = {"target": TARGET_PLAN, "draft": DRAFT_PLAN, "larger-draft": LARGER_DRAF
 
 
 def tokenizer(args) -> None:
-    """The shipped target's tokenizer keeps its entries; where there is none, a new tokenizer is trained."""
+    """The recipe `tokenizer`: writes the shipped target's tokenizer, with a chat template added if it has none. If no
+    target was shipped, it trains a new tokenizer."""
     shipped = args.start or place(args, "target")
     if (shipped / "tokenizer.json").exists():
-        made = load_tokenizer(shipped)
-        made = made if made.chat_template else with_chat(made)
+        tok = load_tokenizer(shipped)
+        tok = tok if tok.chat_template else with_chat(tok)
     else:
         need_data(args)
-        made = with_chat(train_tokenizer(_tokenizer_sample(args)))
-    export_tokenizer(made, args.checkpoints / "tokenizer")
+        tok = with_chat(train_tokenizer(_tokenizer_sample(args)))
+    export_tokenizer(tok, args.checkpoints / "tokenizer")
 
 
 def _tokenizer_sample(args) -> list[str]:
@@ -90,11 +91,12 @@ def target(args) -> None:
 
 
 def draft(args) -> None:
-    """The drafts' start, trained on plain text like the target."""
+    """The recipe `draft`: trains the draft model, or with --larger the larger one, on plain text like the target. Later
+    it is aligned."""
     _train(args, "larger-draft" if args.larger else "draft")
 
 
 def export(args) -> None:
-    """Export a target that is still being trained: the mean of its last weights, which stands in for weights after the
-    decay."""
+    """The recipe `export`: writes a target that is still in training, with the running mean of its weights in place of
+    the weights after the decay."""
     _export(args, "target", folder_tokenizer(args), mean=True)

@@ -1,6 +1,7 @@
-"""The prompts that ship: held-out examples of the generators, in the formats of the training text, spread over kinds.
+"""Writes the shipped prompts: held-out examples of the generators, in the formats of the training text, of all kinds.
 
-The story openings in `presets/prompts/story.jsonl` are written by hand; corpora that contain one are dropped.
+The story openings in `presets/prompts/story.jsonl` are written by hand. Training texts that contain one of them are
+dropped.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def kind(prompt: str) -> str:
 
 
 def choose(workload: str, count: int = PER_WORKLOAD, used: str = "") -> list[Example]:
-    """Different held-out examples, the kinds in turn; none whose prompt occurs in the text `used`."""
+    """At most `count` different held-out examples of a workload, its kinds in turn. Examples whose prompt occurs in the
+    text `used` are left out."""
     stream = itertools.islice(examples(workload, SEED, Vocabulary(), held_out=True), 6 * count)
     by_kind: dict[str, list[Example]] = {}
     seen = set()
@@ -76,7 +78,7 @@ def choose(workload: str, count: int = PER_WORKLOAD, used: str = "") -> list[Exa
 
 
 def training_text(checkpoints: Path, tokenizer) -> str:
-    """The decoded windows on disk: the text that a training has really seen."""
+    """The text of all window files in the folder: all text that the target was trained on."""
     texts = []
     for path in sorted(checkpoints.glob("windows-*.npz")):
         with np.load(path) as saved:

@@ -92,17 +92,17 @@ BUILT_IN: dict[str, Recipe] = {
 
 
 def _outside() -> tuple[dict[str, Recipe], dict[str, str]]:
-    """The recipes of methods from outside; and why others of them cannot be used, a sentence each."""
+    """The recipes of methods from outside; and, for those that cannot be used, method -> a sentence that says why."""
     try:
         usable, reasons = outside_students()
     except UserError as error:
         return {}, {"": str(error)}
-    taken = usable.keys() & BUILT_IN.keys()
+    occupied = usable.keys() & BUILT_IN.keys()
     reasons = reasons | {
         key: f"The method {key} has a recipe, and another one has that name already."
-        for key in taken
+        for key in occupied
     }
-    return {key: partial(train_part, key=key) for key in usable.keys() - taken}, reasons
+    return {key: partial(train_part, key=key) for key in usable.keys() - occupied}, reasons
 
 
 OUTSIDE, LEFT_OUT = _outside()
@@ -110,7 +110,7 @@ RECIPES = OUTSIDE | BUILT_IN
 
 
 def described() -> str:
-    """All recipes, a line each, and the options of those that have some."""
+    """The help text: a line for each recipe, with its options."""
     general, of_parts = __doc__.rstrip().split("\n\nParts")
     lines = [
         general,

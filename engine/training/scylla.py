@@ -1,13 +1,13 @@
-"""The recipe `scylla`: ten drafts of several sizes, training lengths and batches, and the law that their acceptance
-follows.
+"""The recipe `scylla`: trains ten draft models of several sizes, training lengths and batch sizes, and fits a law of
+their acceptance.
 
-Nine drafts form a square of three sizes and three training lengths; the three batches are placed so that each occurs
-once with every size and every length. The law is fitted to the nine. The tenth draft is larger and trained longer than
-all of them: its acceptance is predicted first, then measured. All learn from the plain text that the target wrote;
-acceptance is the chance that the target keeps a token drawn from the draft at temperature 1.
+Nine draft models form a square of three sizes and three training lengths; each of three batch sizes occurs once with
+every size and every length. The law is fitted to these nine. The tenth draft model is larger and trained longer; its
+acceptance is predicted by the law, and compared with the measured one. All learn from the plain text that the target
+wrote. Acceptance is the chance that the target accepts a token drawn from the draft model at temperature 1.
 
-Yan et al., Scaling Laws for Speculative Decoding (2025) find acceptance log-linear in the draft's size and in the
-number of tokens that it was trained on: acceptance = a + sum over factors of b_f log10(f), fitted by least squares.
+Yan et al., Scaling Laws for Speculative Decoding (2025) find acceptance log-linear in the draft model's size and in its
+number of training tokens: acceptance = a + sum over factors f of b_f log10(f), fitted by least squares.
 """
 
 from __future__ import annotations
@@ -38,25 +38,27 @@ SHAPES = (
     (80, 2),
     (128, 3),
     (192, 4),
-)  # width, layers; the last is the tenth draft's
-LENGTHS = (1 / 8, 1 / 4, 1 / 2, 1)  # shares of the tenth draft's tokens
+)  # (width, layers) of the draft models; the last is for the tenth
+LENGTHS = (1 / 8, 1 / 4, 1 / 2, 1)  # training lengths, as shares of the tenth draft model's tokens
 ROWS = (2, 4, 8)  # windows per step
 TOKENS = 1_600_000
 HEADS = 2
 FACTORS = ("parameters", "tokens", "batch")
-"""parameters: the draft's. tokens: how many it was trained on. batch: tokens per step of the training."""
+"""The factors of the law: the draft model's number of parameters, its training tokens, and the tokens per step of its
+training."""
 
 
 @dataclass(frozen=True)
 class Law:
-    """intercept, slopes: of acceptance; a slope is the change per factor of ten. r2: on the points of the fit."""
+    """A fitted law of acceptance. slopes: factor -> the change of acceptance if the factor grows tenfold. r2: the fit's
+    R² on its own points."""
 
     intercept: float
     slopes: Mapping[str, float]
     r2: float
 
     def at(self, point: Mapping[str, float]) -> float:
-        """The acceptance that the law expects of a draft with these factors."""
+        """The acceptance that the law predicts for a draft model with these factors."""
         return self.intercept + sum(
             slope * math.log10(point[name]) for name, slope in self.slopes.items()
         )
@@ -67,8 +69,8 @@ class Law:
 
 
 def fitted(points: Sequence[Mapping[str, float]]) -> Law:
-    """points: each with all ``FACTORS`` and "acceptance". Raises ValueError for fewer points than unknowns, or where
-    the factors do not vary independently."""
+    """The law that fits these points best. points: each has all ``FACTORS`` and "acceptance". Raises ValueError if
+    there are fewer points than unknowns, or if the factors do not vary independently."""
     rows = np.array([[1.0, *(math.log10(point[name]) for name in FACTORS)] for point in points])
     truth = np.array([point["acceptance"] for point in points])
     if len(rows) < rows.shape[1] or np.linalg.matrix_rank(rows) < rows.shape[1]:
@@ -82,7 +84,8 @@ def fitted(points: Sequence[Mapping[str, float]]) -> Law:
 
 
 def plan(tokens: int) -> list[tuple[tuple[int, int], int, int]]:
-    """For each draft: width and layers, tokens to train on, windows per step. The last draft is held out."""
+    """For each draft model: (width, layers), training tokens, windows per step. The last draft model is held out.
+    tokens: its training tokens."""
     square = [
         (SHAPES[size], round(LENGTHS[length] * tokens), ROWS[(size + length) % 3])
         for size in range(3)
@@ -134,13 +137,14 @@ def scylla(args) -> None:
 
 
 def judged(points: list[dict]) -> dict:
-    """The law of all points but the last, and its prediction for the last. points: see ``fitted``."""
-    *others, last = points
-    law = fitted(others)
+    """The law fitted to all points but the last, its prediction for the last point, and the lines that report both.
+    points: see ``fitted``."""
+    *fitted_points, last = points
+    law = fitted(fitted_points)
     expected = law.at(last)
     error = expected - last["acceptance"]
     return {
-        "points": others,
+        "points": fitted_points,
         "held_out": last,
         "law": {"intercept": law.intercept, "slopes": law.slopes, "r2": law.r2},
         "predicted": expected,
@@ -152,7 +156,7 @@ def judged(points: list[dict]) -> dict:
 
 
 def _points_of(log: Path, about: dict) -> list[dict]:
-    """Points of a stopped training; none where its settings were different."""
+    """The points of a stopped training, from its log; [] if there is none, or if its settings differ."""
     if not log.exists():
         return []
     record = json.loads(log.read_text("utf-8"))

@@ -1,7 +1,7 @@
-"""Text that the target itself writes: its drafters have to guess such text, so they should learn from it.
+"""Lets the target write text from which its drafters learn, because this is the text that they have to guess.
 
-Prompts are story openings cut from the corpora and the generators' prompts (never the held-out ones). Continuations
-are drawn at temperatures 0, 0.7 and 1 in batches with left padding.
+The prompts are beginnings of stories in the corpora, and prompts of the generators, none of them held out.
+Continuations are written at temperatures 0, 0.7 and 1, in batches with left padding.
 """
 
 from __future__ import annotations
@@ -42,13 +42,18 @@ TEMPERATURES = [0.0, 0.0, 0.7, 1.0, 1.0]
 OTHER_TOKENS = 160
 LONGEST_PROMPT = 220
 ROWS = 96  # texts written at once
-TOLD_SECONDS = 60.0  # between two lines about the progress
+TOLD_SECONDS = 60.0  # seconds between two lines about the progress
 
 
 @dataclass
 class SelfText:
-    """tokens uint16 or uint32 [N], document after document; starts int [M + 1]; prompts int [M]: how many tokens were
-    given; noisy bool [M]: whether the prompt is unpredictable noise."""
+    """M documents that a target wrote.
+
+    tokens: uint16 or uint32 [N], of all documents in order.
+    starts: int [M + 1], where each document begins, and the end.
+    prompts: int [M], how many tokens of each document are its prompt.
+    noisy: bool [M], whether its prompt is random words, which are not learned.
+    """
 
     tokens: np.ndarray
     starts: np.ndarray
@@ -56,7 +61,7 @@ class SelfText:
     noisy: np.ndarray
 
     def documents(self, seed: int):
-        """Endless documents, reshuffled at every epoch, as `packing.windows` needs them."""
+        """An endless stream of the documents for `packing.windows`, reshuffled at every epoch."""
         rng = random.Random(seed)
         while True:
             for i in rng.sample(range(len(self.prompts)), len(self.prompts)):
@@ -73,14 +78,14 @@ def load(path: Path) -> SelfText:
 
 
 def save(path: Path, documents: list[list[int]], given: list[int], noisy: list[bool]) -> None:
-    """Write a file that ``load`` reads, whole or not at all. given: tokens of each document that the target did not
-    write."""
-    found = np.array([t for d in documents for t in d], dtype=np.int64)
+    """Write a file for ``load``; an interrupted write leaves no file. documents: the tokens of each document. given:
+    how many tokens of each document are its prompt."""
+    tokens = np.array([t for d in documents for t in d], dtype=np.int64)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".tmp.npz")
     np.savez(
         temporary,
-        tokens=found.astype(np.uint16 if found.max(initial=0) < 1 << 16 else np.uint32),
+        tokens=tokens.astype(np.uint16 if tokens.max(initial=0) < 1 << 16 else np.uint32),
         starts=np.cumsum([0, *map(len, documents)]),
         prompts=np.array(given, dtype=np.int64),
         noisy=np.array(noisy, dtype=bool),
@@ -89,13 +94,13 @@ def save(path: Path, documents: list[list[int]], given: list[int], noisy: list[b
 
 
 def family_prompts(tokenizer, data: Path, seed: int) -> dict[str, Iterator[list[int]]]:
-    """Prompts of every workload."""
+    """Workload -> an endless stream of prompts, as token ids. data: the folder of the corpora."""
     texts = read_corpora(data)
     return {w: prompt_stream(w, tokenizer, texts, seed) for w in SHARES}
 
 
 def prompt_stream(workload: str, tokenizer, texts: dict[str, list[str]], seed: int):
-    """Endless prompts as token ids. texts: those of the corpora."""
+    """An endless stream of a workload's prompts, as token ids. texts: the corpora, by workload."""
     rng = random.Random(f"self/{workload}/{seed}")
     if workload in ALL_MAKERS:
         for example in examples(workload, 1000 + seed, make_vocabulary(texts)):
@@ -108,7 +113,7 @@ def prompt_stream(workload: str, tokenizer, texts: dict[str, list[str]], seed: i
 
 
 def sampling_of(temperature: float) -> dict:
-    """The arguments of ``generate`` in transformers; temperature 0 is greedy."""
+    """The sampling arguments for ``generate`` of transformers; temperature 0 is greedy."""
     if temperature:
         return {"do_sample": True, "temperature": temperature, "top_k": 0}
     return {"do_sample": False}
@@ -118,7 +123,8 @@ def sampling_of(temperature: float) -> dict:
 def continue_batch(
     model, prompts: list[list[int]], new_tokens: int, temperature: float, eos: int
 ) -> list[list[int]]:
-    """Continuations of all prompts at once, each up to and with its first end of text."""
+    """The continuations of all prompts, written at once; each ends with its first end-of-text token ``eos``, or after
+    ``new_tokens`` tokens."""
     width = max(map(len, prompts))
     device = model.device
     ids = torch.tensor([[eos] * (width - len(p)) + p for p in prompts], device=device)
@@ -139,15 +145,16 @@ def write(
     minutes: float = 1e9,
     say=print,
 ) -> None:
-    """Write about `tokens` tokens of the target's own text into one .npz file. streams: endless prompts by workload,
-    each with its share from `SHARES`; a workload that is not in `SHARES` has as much as all of those."""
+    """Let the target write about `tokens` tokens, and save them in one .npz file. streams: workload -> an endless
+    stream of prompts. Each workload has its share of the tokens from `SHARES`; a workload that is not in `SHARES`
+    counts 1. minutes: the most time."""
     torch.manual_seed(seed)
     rng = random.Random(seed)
     drawn = dict.fromkeys(streams, 0)
     documents: list[list[int]] = []
-    given: list[int] = []
+    prompt_lengths: list[int] = []
     noisy: list[bool] = []
-    began = told = time.monotonic()
+    began = reported = time.monotonic()
     while sum(drawn.values()) < tokens and time.monotonic() - began < 60 * minutes:
         workload = min(streams, key=lambda w: drawn[w] / SHARES.get(w, 1.0))
         waiting = sorted(itertools.islice(streams[workload], 2 * rows), key=len)
@@ -160,14 +167,14 @@ def write(
                 eos,
             )
             documents += [p + a for p, a in zip(prompts, answers, strict=True)]
-            given += map(len, prompts)
+            prompt_lengths += map(len, prompts)
             noisy += [workload in ANSWER_ONLY] * len(prompts)
             drawn[workload] += sum(map(len, answers))
-        if time.monotonic() - told > TOLD_SECONDS:
+        if time.monotonic() - reported > TOLD_SECONDS:
             say(f"{sum(drawn.values())} of {tokens} tokens")
-            told = time.monotonic()
+            reported = time.monotonic()
     written = sum(drawn.values())
     say(
         f"the target wrote {written} tokens in {len(documents)} texts, {written / (time.monotonic() - began):.0f} tokens/s"
     )
-    save(path, documents, given, noisy)
+    save(path, documents, prompt_lengths, noisy)

@@ -1,6 +1,7 @@
-"""The files of the corpora: how each is read, and which part of it is for training.
+"""Reads the files of the corpora, and divides their texts into training texts and held-out texts.
 
-`ORIGINS` says where they come from, so that anyone can train again: put them into one folder and pass it as `--data`.
+`ORIGINS` names their origins, so that the training can be repeated: put the files into one folder, and name it with
+`--data`.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from pathlib import Path
 
 from engine.training.tokenizer import EOS
 
-HELD_OUT_EVERY = 50  # held out: one document in so many, of each file that has no validation file
-SHARED_WORDS = 20  # a training text that shares a run of so many held-out words is left out
+HELD_OUT_EVERY = 50  # one of so many documents is held out, in each file without a validation file
+SHARED_WORDS = 20  # a training text that shares so long a run with a held-out text is left out
 
 
 def separated(path: Path) -> list[str]:
@@ -51,7 +52,7 @@ READERS = {
     "gsm8k": ("gsm8k_train.jsonl", _gsm8k),
     "mbpp": ("mbpp.jsonl", _mbpp),
 }
-# Workload -> where the text comes from, its licence.
+# Workload -> (origin of its text, licence).
 ORIGINS = {
     "story": (
         "TinyStories (Eldan & Li), Hugging Face `roneneldan/TinyStories`",
@@ -75,7 +76,7 @@ STORY_FILES = {
 
 
 def read_split(data: Path, split: str) -> dict[str, list[str]]:
-    """Workload -> texts of `train` or `valid`, as they are in the files that exist."""
+    """Workload -> its texts in the part `train` or `valid`. Workloads without a file are left out."""
     texts = {
         name: [
             t
@@ -92,12 +93,12 @@ def read_split(data: Path, split: str) -> dict[str, list[str]]:
 
 
 def ends_cleanly(text: str) -> bool:
-    """Whether the text ends with a whole sentence: an end that a model learns from must be a real end."""
+    """Whether the text ends with a whole sentence, so that a model can learn from it where texts end."""
     return text[-1] in ".!?\"'" or text.lower().endswith("the end")
 
 
 def runs_of_words(text: str) -> set[str]:
-    """Every run of SHARED_WORDS words; a shorter text is one run."""
+    """All runs of SHARED_WORDS successive words of the text; a shorter text is one run."""
     words = re.findall(r"\w+", text.lower())
     last = max(1, len(words) - SHARED_WORDS + 1)
     return {" ".join(words[i : i + SHARED_WORDS]) for i in range(last)}
@@ -106,10 +107,11 @@ def runs_of_words(text: str) -> set[str]:
 def without_overlap(
     train: dict[str, list[str]], held: dict[str, list[str]]
 ) -> dict[str, list[str]]:
-    """The training texts that share no run of words with a held-out text of prose."""
+    """The training texts, without those that share a run of words (``SHARED_WORDS``) with a held-out text. Only
+    workloads of prose are checked. train, held: workload -> texts."""
     prose = [w for w in held if w not in ("gsm8k", "mbpp")]
-    known = {run for workload in prose for text in held[workload] for run in runs_of_words(text)}
+    runs = {run for workload in prose for text in held[workload] for run in runs_of_words(text)}
     return {
-        workload: [t for t in texts if workload not in prose or known.isdisjoint(runs_of_words(t))]
+        workload: [t for t in texts if workload not in prose or runs.isdisjoint(runs_of_words(t))]
         for workload, texts in train.items()
     }

@@ -1,6 +1,6 @@
-"""The target that parts learn from: the family's own, or any other that the user names.
+"""The teacher: the target from which parts learn, which is the family's own or one that the user names.
 
-The text, checkpoints and parts of a named target lie in a folder of their own under the checkpoints.
+The text, checkpoints and parts of a named target lie in a separate folder under the folder of the checkpoints.
 """
 
 from __future__ import annotations
@@ -32,21 +32,25 @@ from engine.training.distill import MixedWindows
 from engine.training.packing import Mixer, windows
 
 WINDOWS = 10_000
-HELD_OUT = 10  # every tenth prompt of a named target is kept for measuring
-MOST_HELD_OUT = 16
-MEASURED = 96  # texts of a file of held-out ones
-PER_WORKLOAD = 3  # held-out prompts of the family
-PROBED = 96  # tokens written after each of them
+HELD_OUT = 10  # one of so many prompts of a named target is held out for measuring
+MOST_HELD_OUT = 16  # the most held-out prompts of a named target
+MEASURED = 96  # the most texts read from a file of held-out texts
+PER_WORKLOAD = 3  # held-out prompts per workload of the family
+PROBED = 96  # tokens that the target writes after each held-out prompt
 
 
 @dataclass(frozen=True)
 class Teacher:
-    """folder: the target's. work: the folder of its text and checkpoints. parts: the folder of the results. data: the
-    folder of the corpora. prompts: a file or a folder of files, one prompt per line, for a named target; None for the
-    family's own target, which has corpora and generators. draft_folder: the folder of the draft that some parts read,
-    or None. start: the folder of a part to continue from, or None. count: how many windows are made of the text; 0: as
-    many as it fills. text: the file of the target's text, None for the usual one. held_out: a file of greedy texts of the
-    target to measure on; None: it writes some."""
+    """A target from which parts learn, with its text.
+
+    folder: of the target. work: the folder of its text and checkpoints. parts: the folder of the results. data: the
+    folder of the corpora. prompts: a file, or a folder of files, with one prompt per line, for a named target; None for
+    the family's own target, which has corpora and generators. draft_folder, denoiser_folder: of the draft model and the
+    diffusion drafter, which some parts read, or None. start: the folder of a part from which the training goes on, or
+    None. count: how many windows are made of the text; 0: as many as it fills. text: the file of the target's text;
+    None: selftext.npz in ``work``. held_out: a file of greedy texts of the target for measuring; None: the target
+    writes some.
+    """
 
     folder: Path
     work: Path
@@ -62,8 +66,8 @@ class Teacher:
 
     @classmethod
     def of(cls, args) -> Teacher:
-        """The teacher that the command line names. Raises UserError where there is no such target, or no memory for
-        it."""
+        """The teacher that the command line names. Raises UserError if there is no such target, or too little memory
+        for it."""
         if args.target is None:
             need_data(args)
             folder = place(args, "target")
@@ -134,7 +138,8 @@ class Teacher:
 
     @property
     def denoiser(self) -> DFlashModel:
-        """Frozen, in fp32, on the target's device. Raises UserError where none was named, or one of another target."""
+        """The diffusion drafter, frozen, in fp32, on the target's device. Raises UserError if none was named, or if it
+        belongs to another target."""
         if self.denoiser_folder is None:
             raise UserError(
                 "This part reads the confidences of a diffusion drafter; name its folder (--diffusion)."
@@ -150,7 +155,7 @@ class Teacher:
 
     @property
     def end_token(self) -> int:
-        """The token that ends a text; raises UserError where neither model nor tokenizer names one."""
+        """The token that ends a text. Raises UserError if neither the model nor the tokenizer names one."""
         ends = ends_of(self.module, self.tokenizer).tokens
         if not ends:
             raise UserError(f"{self.folder.name} names no token that ends a text.")
@@ -158,7 +163,7 @@ class Teacher:
         return own if own in ends else min(ends)
 
     def prompt_streams(self, seed: int) -> dict[str, Iterator[list[int]]]:
-        """Workload -> an endless stream of prompts, after which the target writes."""
+        """Workload -> an endless stream of prompts for the target's own text, as token ids."""
         if self.prompts is None:
             return selftext.family_prompts(self.tokenizer, self.data, seed)
         return {"given": self._own_prompts(seed)}
@@ -166,10 +171,11 @@ class Teacher:
     def windows(
         self, length: int, seed: int, mixture: tuple[int, int] = (1, 1), rows: int = 1
     ) -> MixedWindows:
-        """Text to learn from: the target's own text; for the family's own target, in turn with the corpora.
+        """The training windows: of the target's own text, and for the family's own target also of the corpora, in turn.
 
-        mixture: how many windows of each come in turn. A target without corpora has only its own text. rows: of a batch;
-        where the text decides how many windows there are, they are whole batches."""
+        length: tokens of a window. mixture: how many windows of the target's text, and how many of the corpora, follow
+        each other; a named target has only its own text. rows: windows of a batch; if ``count`` is 0, the windows make
+        up whole batches."""
         path = need_file(self.text_file, "text")
         corpora = (self.tokenizer, self.data) if self.prompts is None else None
         count = self.count or max(1, self.epoch // (rows * length)) * rows
@@ -177,11 +183,13 @@ class Teacher:
 
     @cached_property
     def epoch(self) -> int:
-        """Tokens that are read while the target's own text is read once: in turn with the corpora, if there are any."""
+        """How many tokens a training reads while it reads the target's own text once. With corpora in turn, this is
+        twice the text."""
         return len(selftext.load(self.text_file).tokens) * (2 if self.prompts is None else 1)
 
     def probes(self, seed: int = 0) -> list[alignment.Text]:
-        """Greedy texts of the target after prompts that its drafters have not learned from; written once."""
+        """Greedy texts of the target, as (length of the prompt, tokens), after prompts from which its drafters have not
+        learned. Without a file of such texts, the target writes them once."""
         if self.held_out is not None:
             held_out = selftext.load(need_file(self.held_out, "text"))
             ends = zip(held_out.starts[:-1], held_out.starts[1:], held_out.prompts, strict=True)
@@ -197,11 +205,12 @@ class Teacher:
     def _held_out(self) -> list[list[int]]:
         if self.prompts is None:
             prompts = figures.probe_prompts(self.tokenizer, self.data, PER_WORKLOAD)
-            return [prompt for some in prompts.values() for prompt in some]
+            return [prompt for workload_prompts in prompts.values() for prompt in workload_prompts]
         return self._given_prompts()[::HELD_OUT][:MOST_HELD_OUT]
 
     def _own_prompts(self, seed: int) -> Iterator[list[int]]:
-        """Endless prompts for a named target to write after, the held-out ones left out."""
+        """An endless stream of a named target's prompts without the held-out ones. Raises UserError if there are too
+        few."""
         prompts = self._given_prompts()
         held_out = {tuple(prompt) for prompt in prompts[::HELD_OUT]}
         rest = [prompt for prompt in prompts if tuple(prompt) not in held_out]
@@ -212,7 +221,7 @@ class Teacher:
             yield from rng.sample(rest, len(rest))
 
     def _given_prompts(self) -> list[list[int]]:
-        """Token ids, as a user's turn where the target has a chat template."""
+        """The token ids of all prompts of a named target. With a chat template, each prompt is a user's turn."""
         texts = read_prompts(self.prompts)
         if self.tokenizer.chat_template:
             turns = ([{"role": "user", "content": text}] for text in texts)
@@ -240,18 +249,19 @@ def text_windows(
     corpora: tuple | None = None,
     mixture: tuple[int, int] = (1, 1),
 ) -> MixedWindows:
-    """Windows of the text that a target wrote (path), in turn with windows of the corpora, given as a tokenizer and a
-    folder. mixture: how many of each come in turn."""
-    own, other = (1, 0) if corpora is None else mixture
+    """Windows of a target's own text in the file ``path``, in turn with windows of the corpora. corpora: (tokenizer,
+    folder of the corpora); None: no corpora. mixture: how many windows of the text, and how many of the corpora, follow
+    each other."""
+    own, from_corpora = (1, 0) if corpora is None else mixture
     streams = [windows(selftext.load(path).documents(seed).__next__, length, seed)] * own
-    if other:
-        streams += [windows(Mixer(*corpora, 500 + seed), length, seed)] * other
+    if from_corpora:
+        streams += [windows(Mixer(*corpora, 500 + seed), length, seed)] * from_corpora
     return MixedWindows(streams, count)
 
 
 def read_prompts(path: Path) -> list[str]:
-    """The prompts of a file, or of a folder's files: lines of text, or of JSON with a field "prompt".
-    Raises UserError where there are none."""
+    """The prompts in a file, or in all .jsonl files of a folder. A file has one prompt per line; a .jsonl file has JSON
+    lines with a field "prompt". Raises UserError if there are no prompts, or if they cannot be read."""
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
     prompts = []
     try:

@@ -1,5 +1,8 @@
-"""One byte-level BPE tokenizer for the whole family, with its chat template. Digits are single tokens; every byte has a
-token, so no text is lost. Each turn of a chat is its role's token, its text and the end token."""
+"""The byte-level BPE tokenizer of the whole family, and its chat template.
+
+Digits are single tokens. Every byte has a token, so every text can be encoded. A turn of a chat is the token of its
+role, its text and the end token.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from transformers import PreTrainedTokenizerFast
 VOCABULARY_SIZE = 4096
 EOS = "<|endoftext|>"
 MASK = "<|mask|>"
-# GPT-2's pattern, with one digit at a time.
+# GPT-2's pattern, changed so that each digit is a separate piece.
 PATTERN = r"'(?:s|t|re|ve|m|ll|d)| ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
 ROLES = ["system", "user", "assistant"]
@@ -58,8 +61,8 @@ def load_tokenizer(path: Path | str) -> PreTrainedTokenizerFast:
 
 
 def with_chat(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
-    """The tokenizer with the tokens of the chat template. The vocabulary keeps its size: the last merges, which are the
-    rarest, make room. All other entries keep their ids."""
+    """The tokenizer with the chat template and its tokens. They take the ids of the last merges, which are the rarest,
+    so the vocabulary keeps its size. All other entries keep their ids."""
     state = json.loads(tokenizer.backend_tokenizer.to_str())
     model, added = state["model"], state["added_tokens"]
     by_id = sorted(model["vocab"], key=model["vocab"].get)
@@ -68,7 +71,7 @@ def with_chat(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
         model["vocab"][chat_token] = index
         added.append({**added[0], "id": index, "content": chat_token})
     model["merges"] = model["merges"][: -len(CHAT_TOKENS)]
-    made = PreTrainedTokenizerFast(
+    chat_tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer.from_str(json.dumps(state)),
         eos_token=EOS,
         pad_token=EOS,
@@ -76,11 +79,11 @@ def with_chat(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
         model_max_length=tokenizer.model_max_length,
         clean_up_tokenization_spaces=False,
     )
-    made.chat_template = TEMPLATE
-    return made
+    chat_tokenizer.chat_template = TEMPLATE
+    return chat_tokenizer
 
 
 def render(messages: list[dict[str, str]], add_generation_prompt: bool = False) -> str:
-    """The messages as the template renders them."""
+    """The text that the chat template makes of these messages."""
     turns = [f"<|{m['role']}|>{m['content']}{END}" for m in messages]
     return "".join(turns) + ("<|assistant|>" if add_generation_prompt else "")

@@ -1,10 +1,10 @@
-"""Unlearning of repetition in stories (Welleck et al., 2020), on rows that are added to the usual windows.
+"""Trains a model against repetition in stories (Welleck et al., 2020), on rows that are added to the windows of text.
 
-Half of the rows are the model's own greedy continuations of beginnings of training stories: a token that completes
-a run of four tokens for the second time is made less likely (the paper's loss on sequences). The other half are the
-stories themselves: in addition to the usual loss, the token that earlier followed the same three tokens is made
-less likely where the story continues differently (the paper's loss on tokens). Other documents are left alone,
-because repetition is right there.
+Half of the rows are the model's own greedy continuations of beginnings of training stories. There, a token that
+completes a run of four tokens which occurred before is made less likely (the paper's loss on sequences). The other half
+are training stories. There, the cross-entropy is also learned; and where a story continues differently than it did
+after the same three tokens before, the earlier next token is made less likely (the paper's loss on tokens). Other kinds
+of documents are not used, because in them repetition is right.
 """
 
 from __future__ import annotations
@@ -18,51 +18,53 @@ from torch import Tensor
 
 from engine.training.selftext import continue_batch
 
-RUN = 4  # tokens that make a repetition
-LENGTH = 256  # of a row
-NEW_TOKENS = 200
-ON_TOKENS = 0.5  # weight of the loss on tokens relative to that on sequences
+RUN = 4  # tokens of a run; a run that occurs twice is a repetition
+LENGTH = 256  # tokens of a row
+NEW_TOKENS = 200  # tokens of a continuation
+ON_TOKENS = 0.5  # the weight of the loss on tokens, relative to the loss on sequences
 
 
 def unlikely_loss(
     logits: Tensor, wanted: Tensor, weights: Tensor, unwanted: Tensor, unlikely: Tensor
 ) -> Tensor:
-    """Weighted sums of the cross-entropy of the wanted tokens and of the unlikelihood, -log(1 - p), of the unwanted ones.
-    logits [n, V]; the tokens int64 [n]; weights and unlikely, the weights of the two terms, [n]."""
+    """The weighted sum of the cross-entropy of the wanted tokens, plus the weighted sum of -log(1 - p) of the unwanted
+    tokens. logits: [n, V]. wanted, unwanted: tokens, int64 [n]. weights, unlikely: the weights of the first and of the
+    second term, [n]."""
     usual = F.cross_entropy(logits, wanted, reduction="none")
-    # 1 - p is summed over the other tokens, so that it keeps its precision where p is nearly one
+    # 1 - p is computed as the sum over all other tokens, which is precise even if p is nearly 1
     others = logits.scatter(1, unwanted[:, None], float("-inf"))
     pushed = torch.logsumexp(logits, -1) - torch.logsumexp(others, -1)
     return (usual * weights + pushed * unlikely).sum()
 
 
 def repeats(tokens: list[int], start: int = 0) -> list[int]:
-    """The places at or after `start` whose token completes a run that occurred before."""
-    seen, found = set(), []
+    """The places from `start` on whose token completes a run of ``RUN`` tokens that occurred before."""
+    seen, places = set(), []
     for end in range(RUN - 1, len(tokens)):
         run = tuple(tokens[end - RUN + 1 : end + 1])
         if run in seen and end >= start:
-            found.append(end)
+            places.append(end)
         seen.add(run)
-    return found
+    return places
 
 
 def tempting(tokens: list[int]) -> dict[int, int]:
-    """Place -> the token that last followed the same three tokens, where the text has another token."""
+    """Place -> the token that last followed the same three tokens, for all places at which the text has another
+    token."""
     followed: dict[tuple, int] = {}
-    found = {}
+    unwanted = {}
     for place in range(RUN - 1, len(tokens)):
         before = tuple(tokens[place - RUN + 1 : place])
         if followed.get(before, tokens[place]) != tokens[place]:
-            found[place] = followed[before]
+            unwanted[place] = followed[before]
         followed[before] = tokens[place]
-    return found
+    return unwanted
 
 
 @dataclass
 class Rows:
-    """tokens, wanted, unwanted int64 [n, LENGTH]; weights, unlikely float [n, LENGTH]: the arguments of
-    `unlikely_loss`; the weights are one or zero."""
+    """Rows of tokens, int64 [n, LENGTH], and for each place of a row the arguments of `unlikely_loss`: wanted and
+    unwanted, int64 [n, LENGTH]; weights and unlikely, float [n, LENGTH], each 1 or 0."""
 
     tokens: Tensor
     wanted: Tensor
@@ -75,18 +77,20 @@ class Rows:
 
 
 def _row(tokens: list[int], counted: bool, unwanted: dict[int, int], eos: int) -> list[Tensor]:
-    """Everything about the token at a place is stored one place earlier, where the token is predicted."""
+    """The tensors of a row, in the order of ``Rows``, for a text. counted: whether its cross-entropy is learned.
+    unwanted: place -> a token that is made less likely there. What concerns the token at a place is stored one place
+    earlier, where it is predicted."""
     tokens = tokens[:LENGTH]
     length = len(tokens)
     ids = torch.full((LENGTH,), eos)
     ids[:length] = torch.tensor(tokens)
-    weights, unlikely, other = torch.zeros(LENGTH), torch.zeros(LENGTH), ids.roll(-1).clone()
+    weights, unlikely, avoided = torch.zeros(LENGTH), torch.zeros(LENGTH), ids.roll(-1).clone()
     if counted:
         weights[: length - 1] = 1
     for place, token in unwanted.items():
         if 0 < place < length:
-            other[place - 1], unlikely[place - 1] = token, 1
-    return [ids, ids.roll(-1), weights, other, unlikely]
+            avoided[place - 1], unlikely[place - 1] = token, 1
+    return [ids, ids.roll(-1), weights, avoided, unlikely]
 
 
 def _stacked(rows: list[list[Tensor]]) -> Rows:
@@ -94,7 +98,7 @@ def _stacked(rows: list[list[Tensor]]) -> Rows:
 
 
 def rows_of_its_own(model, beginnings: list[list[int]], eos: int) -> Rows:
-    """The model's greedy texts after these beginnings, with their repetitions as unwanted tokens."""
+    """The rows of the model's greedy texts after these beginnings, whose repeated tokens are unwanted."""
     rows = []
     for begun, added in zip(
         beginnings, continue_batch(model, beginnings, NEW_TOKENS, 0.0, eos), strict=True
@@ -110,14 +114,15 @@ def rows_of_stories(stories: list[list[int]], eos: int) -> Rows:
 
 
 def make_rows(model, stories: list[list[int]], count: int, eos: int, seed: str) -> Rows:
-    """`count` rows, both kinds in turn. stories: token ids of training stories."""
+    """`count` rows, in turn from the model's own texts and from stories. stories: the token ids of training stories.
+    seed: of the random choice."""
     rng = random.Random(seed)
     chosen = rng.sample(stories, count)
     begun = [story[: rng.choice([4, 8, 12, 20, 40])] for story in chosen[: count // 2]]
-    own, given = rows_of_its_own(model, begun, eos), rows_of_stories(chosen[count // 2 :], eos)
-    given.unlikely *= ON_TOKENS
-    both = [
+    own, of_stories = rows_of_its_own(model, begun, eos), rows_of_stories(chosen[count // 2 :], eos)
+    of_stories.unlikely *= ON_TOKENS
+    columns = [
         torch.stack((a, b), 1).flatten(0, 1)
-        for a, b in zip(vars(own).values(), vars(given).values(), strict=True)
+        for a, b in zip(vars(own).values(), vars(of_stories).values(), strict=True)
     ]
-    return Rows(*both)
+    return Rows(*columns)

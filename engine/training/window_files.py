@@ -1,5 +1,5 @@
-"""The target's training text as files of windows, written before the training, and a record of the documents read
-from each source."""
+"""Writes the target's training text as files of windows before the training, with a record of the text read from each
+source."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.training.distill import MixedWindows
 from engine.training.packing import Mixer, windows
 from engine.training.plan import TrainingPlan, WindowFile
 
-LONGEST_STORY = 255  # tokens, of the stories that are kept separately
+LONGEST_STORY = 255  # the most tokens of a story in the file of stories
 
 
 def path_of(folder: Path, file: int) -> Path:
@@ -25,8 +25,8 @@ def path_of(folder: Path, file: int) -> Path:
 def write_files(
     folder: Path, tokenizer, data: Path, plan: TrainingPlan, seed: int, say=print
 ) -> None:
-    """Write all missing files, and the file of the stories. The stream of documents runs through all files, so every
-    corpus is read to its end before any of its texts comes again."""
+    """Write all missing files of the plan, and the file of stories. One stream of documents runs through all files, so
+    every corpus is read to its end before one of its texts comes again."""
     folder.mkdir(parents=True, exist_ok=True)
     _save_stories(folder / "stories.npz", tokenizer, data)
     if all(path_of(folder, file.number).exists() for file in plan.files):
@@ -36,22 +36,22 @@ def write_files(
         mixer.draw_by(FINISHING_MIX if file.finishing else MIX)
         stream = windows(mixer, file.length, seed + file.number)
         count = plan.steps_per_file * (plan.step_tokens // file.length)
-        made = MixedWindows([stream], count)
+        mixed = MixedWindows([stream], count)
         if not path_of(folder, file.number).exists():
-            made.save(path_of(folder, file.number))
+            mixed.save(path_of(folder, file.number))
         _save_sources(folder / "sources.json", mixer, file)
         say(f"windows: file {file.number + 1} of {len(plan.files)}")
 
 
 def _save_sources(path: Path, mixer: Mixer, file: WindowFile) -> None:
-    """Record, after each file, the tokens drawn from each source so far, and how often its text has been read."""
-    known = json.loads(path.read_text()) if path.exists() else {}
-    known[str(file.number)] = {"tokens": dict(mixer.drawn), "readings": mixer.readings()}
-    path.write_text(json.dumps(known, indent=1) + "\n")
+    """Record, after a file, how many tokens were drawn from each source so far, and how often its text was read."""
+    records = json.loads(path.read_text()) if path.exists() else {}
+    records[str(file.number)] = {"tokens": dict(mixer.drawn), "readings": mixer.readings()}
+    path.write_text(json.dumps(records, indent=1) + "\n")
 
 
 def _save_stories(path: Path, tokenizer, data: Path) -> None:
-    """Save the whole training stories that are short enough for one row, for the training on stories alone."""
+    """Save all training stories of 60 to ``LONGEST_STORY`` tokens, uncut, for the training against repetition."""
     encoded = tokenizer.backend_tokenizer.encode_batch(read_corpora(data)["story"])
     stories = [e.ids for e in encoded if 60 <= len(e.ids) <= LONGEST_STORY]
     ends = np.cumsum([len(s) for s in stories])

@@ -204,6 +204,7 @@ def worth_trying(paths: ModelPaths, sampling: Sampling) -> list[type[Drafter]]:
         cls
         for cls in drafters().values()
         if (cls.size_option is not None or (cls.family == "retrieval" and not cls.needs))
+        and not cls.about_pictures  # prompts are texts
         and cls.needs.keys() <= paths.parts.keys()
         and _obstacle(cls, sampling) is None
     ]

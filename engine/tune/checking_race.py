@@ -16,6 +16,7 @@ from engine.core.threads import ENGINE_LOCK, torch_threads
 from engine.model.language_model import LanguageModel
 from engine.parts.loading import Models
 from engine.tune.candidates import Candidate
+from engine.tune.kept_counts import steady_sum
 
 GROUP = 6
 """Prompts of a turn of one text at a time. Neighbours are of different kinds, so turns are alike."""
@@ -38,21 +39,22 @@ class Stretch:
 
     def __init__(self, steps: Iterator[Step]) -> None:
         self.steps = steps
-        self._tokens, self._spent = 0, 0.0
+        self._tokens, self._times = 0, []
 
     def go_on(self, seconds: float = float("inf")) -> bool:
         """Take steps for so long. Returns whether there are more."""
         began = perf_counter()
         for step in self.steps:
             self._tokens += len(step.output)
-            self._spent += sum(step.milliseconds.values())
+            self._times.append(sum(step.milliseconds.values()))
             if perf_counter() - began > seconds:
                 return True
         return False
 
     @property
     def speed(self) -> float | None:
-        return 1000 * self._tokens / self._spent if self._spent else None
+        spent = steady_sum(self._times)
+        return 1000 * self._tokens / spent if spent else None
 
 
 class Race:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from engine.core.step import STAGES, Step
 from engine.trace.recording import Totals
+
+LONGEST = 2.0
+"""Times the ninth decile: more of a step's time does not count."""
 
 
 @dataclass
@@ -88,13 +91,29 @@ class Counts:
 def counted(steps: Iterator[Step]) -> Counts:
     """The counts of a text that is written to its end."""
     totals, lengths, drafted = Totals(), [], 0
+    times: list[Mapping[str, float]] = []
     for step in steps:
+        times.append(step.milliseconds)
         totals.add(step)
         nodes = len(step.tree) - step.tree.forced
         lengths += [0] * (nodes + 1 - len(lengths))
         lengths[nodes] += 1
         drafted += nodes
     positions = [[row["reached"], row["accepted"]] for row in totals.by_depth]
-    spent = {stage: totals.milliseconds[stage] for stage in STAGES}
+    spent = {stage: steady_sum(step.get(stage, 0.0) for step in times) for stage in STAGES}
     passes = totals.passes.get("draft", 0)
     return Counts(totals.steps, totals.new_tokens, drafted, passes, positions, lengths, spent)
+
+
+def steady_sum(milliseconds: Iterable[float]) -> float:
+    """The sum of these times of steps, none of them counted as more than twice the ninth decile.
+
+    A step that waits while a graph is made, or while another process has the processor, then counts as a long step. One such
+    step may take as long as all others of its text, and comes once, not in every text.
+    """
+    ordered = sorted(milliseconds)
+    if not ordered:
+        return 0.0
+    last = len(ordered) - 1
+    limit = LONGEST * ordered[max(int(0.9 * last), (last + 1) // 2)]
+    return sum(min(time, limit) for time in ordered)

@@ -18,7 +18,7 @@ ROUNDS = (SOON, FIRST, 12, 24)
 """Prompts after which candidates are compared. After the last, those that are left differ by too little to matter."""
 STRAYS, OTHER_SIZE = 0.35, 0.3
 """By what share a gain on one prompt strays from that on many, and by what share another size of a drafter may be faster."""
-KEPT, FINALISTS = 8, 2
+KEPT, FINALISTS = 12, 3
 """Candidates that write after more than the first prompts, and that are checked; at most."""
 
 

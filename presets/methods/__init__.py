@@ -1,8 +1,8 @@
 """Reads the method cards: ``card.toml`` in the folder of a drafter or decoder (``engine/methods/KEY``), or
 ``presets/methods/KEY.toml`` for rules, loops, studies and other subjects without a folder.
 
-A card says what a method is, what its paper claims, and which run shows it. The measured figures are written into
-measured.json by ``python -m presets methods``, never by hand.
+A card says what a method is, what its paper claims, and which run shows it. Beside it lie, written by ``python -m presets``
+and never by hand, the finished trace of its own example, its drawn figure and its price (``presets.finished``).
 """
 
 import json
@@ -15,13 +15,12 @@ from engine.errors import UserError
 from engine.finding import folders, outside_folders
 from engine.methods import drafters
 from engine.rules import verifiers
+from presets.finished import FIGURE, PRICE, beside_card, trace_file, unpacked
 from presets.listed import HERE as PRESETS
 from presets.listed import Preset
 from presets.methods.reading import read_card
 
 HERE = Path(__file__).parent
-MEASURED = HERE / "measured.json"
-PRICES = HERE / "price.json"
 SCALING = "scylla"
 """The card whose figure is drawn from the findings of its recipe."""
 
@@ -36,7 +35,7 @@ class Card:
     part that the method needs, or {}. example: the name of the example that shows the method, or "". own_example: that
     example, if the card brings it. figure: exhibits on the card, or []. drawn_by: the module whose ``measured`` and
     ``exhibits`` make the figure. loses: one sentence that says why the method saves no time on the embedded models, or
-    "". measured: figures of the example's run, or of a recipe's part; {} until they are measured. price: the costs of a
+    "". measured: figures of the example's run, or those that a recipe printed of its part; {} until they are measured. price: the costs of a
     lossy method, see ``engine.trace.price.Price``; {} until they are measured.
     """
 
@@ -77,7 +76,7 @@ class Card:
 def cards() -> dict[str, Card]:
     """Return every card by key, in the order of titles. Raises UserError, one sentence, for an invalid file."""
     own = {key: folder / "card.toml" for key, folder in folders().items()}
-    return read_cards(card_files(HERE) | own, _figures(MEASURED), _figures(PRICES))
+    return read_cards(card_files(HERE) | own)
 
 
 @cache
@@ -89,48 +88,49 @@ def outside_cards() -> tuple[dict[str, Card], dict[str, str]]:
         if key not in drafters() or not drafters()[key].yours:
             continue  # ``engine.methods.unusable`` says why
         try:
-            (card,) = read_cards({key: folder / "card.toml"}, {}).values()
-            cards[key] = replace(card, example="", own_example=None, part={})
+            card = Card(key=key, **read_card(key, folder / "card.toml"))
+            cards[key] = replace(card, example="", own_example=None, part={}, measured={})
         except UserError as error:
             reasons[key] = f"The method {key} has no card: {error}"
     return cards, reasons
-
-
-def _figures(file: Path) -> dict[str, dict]:
-    return json.loads(file.read_text("utf-8")) if file.exists() else {}
 
 
 def card_files(folder: Path) -> dict[str, Path]:
     return {path.stem: path for path in folder.glob("*.toml")}
 
 
-def read_cards(
-    files: Mapping[str, Path],
-    measured: Mapping[str, dict],
-    prices: Mapping[str, dict] | None = None,
-) -> dict[str, Card]:
-    """Return the cards in these files, by key. measured: key -> figures of the method. prices: key -> its price."""
-    prices = prices or {}
-    unsorted = [
-        Card(
-            key=key,
-            measured=measured.get(key, {}),
-            figure=_figure(HERE / "figures" / f"{key}.json"),
-            price=prices.get(key, {}),
-            **read_card(key, path),
-        )
-        for key, path in files.items()
-    ]
-    return {card.key: card for card in sorted(unsorted, key=lambda card: card.title.lower())}
+def read_cards(files: Mapping[str, Path]) -> dict[str, Card]:
+    """The cards in these files, by key, with what was measured of their methods."""
+    read = [_with_results(Card(key=key, **read_card(key, path))) for key, path in files.items()]
+    return {card.key: card for card in sorted(read, key=lambda card: card.title.lower())}
 
 
-def _figure(path: Path) -> list:
-    return json.loads(path.read_text("utf-8")) if path.exists() else []
+def _with_results(card: Card) -> Card:
+    figure, price = (beside_card(card.key, name) for name in (FIGURE, PRICE))
+    trace = trace_file(card.example) if card.example else None
+    return replace(
+        card,
+        figure=json.loads(figure.read_text("utf-8")) if figure.exists() else [],
+        price=json.loads(price.read_text("utf-8")) if price.exists() else {},
+        measured=_counts(trace) if trace and trace.exists() else card.measured,
+    )
 
 
-def own_trace(name: str) -> Path:
-    """Return the file of the finished trace of a card's own example, whether it exists or not."""
-    return PRESETS / "traces" / "methods" / f"{name}.ndjson.gz"
+def _counts(trace: Path) -> dict:
+    """The figures of a finished trace: counts, which do not depend on the machine or on its load.
+
+    tokens_per_step: the final token included. target_passes: those of the whole run, without prefill. acceptance_rate:
+    None where nothing was drafted.
+    """
+    summary = json.loads(unpacked(trace).rstrip().rpartition("\n")[2])
+    rate = summary["acceptance_rate"]
+    return {
+        "new_tokens": summary["new_tokens"],
+        "steps": summary["steps"],
+        "target_passes": summary["target_calls"],
+        "tokens_per_step": round(summary["mean_accepted"], 2),
+        "acceptance_rate": None if rate is None else round(rate, 3),
+    }
 
 
 def scaling() -> dict | None:

@@ -1,8 +1,8 @@
 """``python -m presets price [KEY ...]`` measures what every lossy method costs, on held-out prompts, against plain
 decoding.
 
-Each method writes with the settings of its card's example. The figures are printed as a table and written to
-price.json, from which the cards take them.
+Each method writes with the settings of its card's example. The figures are printed as a table and written
+beside the cards.
 """
 
 import json
@@ -17,8 +17,9 @@ from engine.rules import verifiers
 from engine.run import RunRequest, open_run
 from engine.trace.price import Price, price
 from presets import KINDS, examples, family, prompts
+from presets.finished import PRICE, beside_card
 from presets.listed import Preset
-from presets.methods import PRICES, Card, cards
+from presets.methods import Card, cards
 
 PER_WORKLOAD, NEW_TOKENS = 2, 64
 
@@ -30,8 +31,8 @@ class Text:
 
 
 def measure_prices(keys: Sequence[str]) -> dict[str, Price]:
-    """Measure these lossy methods, or all of them, and print a table. Returns key -> price, and writes it to PRICES,
-    for the methods whose parts are here. Raises UserError for a key that belongs to no lossy method."""
+    """Measure these lossy methods, or all of them, and print a table. Returns key -> price, and writes it beside
+    the card, for the methods whose parts are here. Raises UserError for a key that belongs to no lossy method."""
     lossy = {card.key: card for card in cards().values() if card.exactness in ("lossy", "both")}
     for key in keys:
         if key not in lossy:
@@ -45,14 +46,13 @@ def measure_prices(keys: Sequence[str]) -> dict[str, Price]:
             plain[example.temperature] = [_text(_plain(example), prompt) for prompt in written]
         texts = [_text(example, prompt) for prompt in written]
         reference = [
-            [t for step in text.steps for t in step] for text in plain[example.temperature]
+            [token for step in text.steps for token in step] for text in plain[example.temperature]
         ]
         read = [text.prompt for text in texts], reference, [text.steps for text in texts]
         costs[key] = price(target, *read)
     print(table(costs, [card.key for card in chosen if card.key not in able]))
-    before = json.loads(PRICES.read_text("utf-8")) if PRICES.exists() else {}
-    before |= {key: _rounded(cost) for key, cost in costs.items()}
-    PRICES.write_text(json.dumps(dict(sorted(before.items())), indent=1) + "\n", "utf-8")
+    for key, cost in costs.items():
+        beside_card(key, PRICE).write_text(json.dumps(_rounded(cost), indent=1) + "\n", "utf-8")
     return costs
 
 

@@ -29,7 +29,10 @@ TABLES = {
     "paper": {"title": str, "authors": str, "venue": str, "year": int},
     "claim": {"text": str, "setting": str},
     "part": {"name": str, "recipe": str},
+    "measured": dict.fromkeys(("before", "after", "kept_before", "kept_after"), (int, float)),
 }
+"""``measured``: what a recipe printed of its part, beside the part that it replaces: accepted lengths, or of a draft the chance
+that the target keeps its draws at temperature 1."""
 EXAMPLE = {
     **dict.fromkeys(
         ("drafter", "verifier", "prompt", "workload", "prompt_id", "json_schema", "models"), str
@@ -60,7 +63,7 @@ def read_card(key: str, path: Path) -> dict:
             raise UserError(f"{place} has the {name} {card[name]!r}; known are: {allowed}.")
     for name, fields in TABLES.items():
         if name in tables:
-            check(f"{place}, [{name}],", tables[name], fields, required=fields)
+            check(f"{place}, [{name}],", tables[name], fields, () if name == "measured" else fields)
     example = tables.pop("example", None)
     return {**card, "holds": tuple(holds), **tables, **_example(key, place, card, example)}
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 
 from app import live, warm
-from app.menu import preset_menu
+from app.example_menu import preset_menu
 from app.speed import Speeds
 
 ASKS = 1.0

@@ -4,7 +4,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from app.menu import race_menu
+from app.example_menu import race_menu
 from presets import presets, races
 from tests.app.visitor import (
     FITS,

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from app.controls import RANGES, request
+from app.example_menu import preset_menu
 from app.link import read
-from app.menu import drafter_menu, offer, plain_pair, preset_menu
+from app.menu import drafter_menu, offer, plain_pair
 from app.settings import LIMITS
 from engine.errors import UserError
 from engine.run import RunRequest

@@ -9,8 +9,9 @@ from transformers import AutoTokenizer, LlamaForCausalLM
 
 from app.again import again
 from app.controls import request
+from app.example_menu import preset_menu
 from app.link import read, wish_of
-from app.menu import drafter_menu, offer, options_of, plain_pair, preset_menu
+from app.menu import drafter_menu, offer, options_of, plain_pair
 from app.settings import model_paths
 from engine.errors import UserError
 from engine.methods import drafters

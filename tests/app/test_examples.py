@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.menu import preset_menu, race_menu
+from app.example_menu import preset_menu, race_menu
 from presets import presets, trace_text
 from presets.families import title
 from tests.app.visitor import PROMPT, wait_address, wait_prompt

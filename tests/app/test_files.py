@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.menu import opening_race
+from app.example_menu import opening_race
 from engine.trace import read_trace
 from presets import races, trace_text
 from tests.app.visitor import clear, covered, wait_figures

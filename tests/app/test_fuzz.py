@@ -10,7 +10,8 @@ import httpx
 import pytest
 
 from app import controls, link, traces
-from app.menu import offer, preset_menu, race_menu
+from app.example_menu import preset_menu, race_menu
+from app.menu import offer
 from app.own_models import shown
 from engine.errors import UserError
 from engine.trace import read_trace

@@ -6,8 +6,9 @@ from urllib.parse import urlencode, urljoin
 import pytest
 
 from app.again import again
+from app.example_menu import preset_menu
 from app.link import read, wish_of
-from app.menu import offer, preset_menu
+from app.menu import offer
 from engine.trace import read_trace
 from tests.app.visitor import clear, covered, wait_address
 from tests.engine.family import trace_of

@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator
 
 from app import words
-from app.menu import drafter_menu, offer, preset_menu, race_menu
+from app.example_menu import preset_menu, race_menu
+from app.menu import drafter_menu, offer
 from engine.methods import drafters
 from presets import HERE, cards
 

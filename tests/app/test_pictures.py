@@ -5,9 +5,10 @@ import json
 import pytest
 
 from app.controls import lanes
+from app.example_menu import race_menu
 from app.link import read_race, wish_of_race
 from app.live import compare_job
-from app.menu import drafter_menu, offer, plain_pair, race_menu
+from app.menu import drafter_menu, offer, plain_pair
 from engine.errors import UserError
 from engine.trace import read_trace
 from presets import preset, race_traces, races, trace_text

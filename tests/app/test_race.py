@@ -5,9 +5,10 @@ import json
 import pytest
 
 from app.controls import lanes
+from app.example_menu import opening_race, preset_menu, race_menu
 from app.link import read, read_race
 from app.live import compare_job
-from app.menu import offer, opening_race, plain_pair, preset_menu, race_menu
+from app.menu import offer, plain_pair
 from app.settings import LIMITS
 from engine.errors import UserError
 from engine.methods import drafters

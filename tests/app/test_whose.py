@@ -6,7 +6,8 @@ import pytest
 
 from app import link
 from app.controls import RANGES
-from app.menu import offer, opening_race, preset_menu, race_menu
+from app.example_menu import opening_race, preset_menu, race_menu
+from app.menu import offer
 from app.settings import LIMITS
 from engine.trace import read_trace
 from presets import races, trace_text

@@ -153,6 +153,21 @@ def test_the_caution_and_the_table_are_always_there(engine):
     assert engine == "transformers" or any("9 texts" in note for note in notes)
 
 
+def test_engines_that_never_stop_early_get_the_mean_length():
+    early = setting(size=16, drafted=2.4, off_above=4)
+    config = json.loads(export(early, "vllm").text)
+    assert config["num_speculative_tokens"] == 2
+    assert config["num_speculative_tokens_per_batch_size"][0] == [1, 4, 2]
+    assert json.loads(export(early, "vllm").synthetic)["synthetic_acceptance_rates"] == [0.8, 0.6]
+    assert "--speculative-num-steps 2 " in export(early, "sglang").text
+    assert "--speculative-num-draft-tokens 3" in export(early, "sglang").text
+    assert "--spec-draft-n-max 16" in export(early, "llama.cpp").text, "it stops early itself"
+    for engine in ("vllm", "sglang"):
+        assert "chain of 16 stops early" in " ".join(export(early, engine).notes)
+        assert "2.4 tokens a step were drafted" in " ".join(export(early, engine).notes)
+    assert json.loads(export(setting(size=16), "vllm").text)["num_speculative_tokens"] == 16
+
+
 def test_sglang_switches_off_by_the_batch_where_it_can():
     told = " ".join(export(setting("mtp", 2, off_above=9), "sglang").notes)
     assert '{"1": {"candidate_steps": [2]}, "10": {"candidate_steps": [0]}}' in told
@@ -170,6 +185,15 @@ def test_a_record_is_read():
     assert found.positions == POSITIONS, (
         "kinds of prompts are added up, and the later line of a kind counts"
     )
+    assert found.drafted is None, "these lines do not say it"
+    steps = {"story": (100, 250), "code": (300, 450)}
+    for line in (lines := record()):
+        if line["kind"] == "acceptance" and line["size"] == 3:
+            line["steps"], line["drafted"] = steps[line["prompt_kind"]]
+    assert recommended(lines, "r").drafted == 700 / 400
+    lines[2]["drafted"] = float("nan")
+    with pytest.raises(UserError, match="broken"):
+        recommended(lines, "r")
     lines = [*record(drafter="eagle"), *record()]
     assert recommended(lines, "r").drafter == "chain", "the last answer counts"
 

@@ -1,22 +1,18 @@
 """The cards of the methods: one file per method, checked when it is read, with the figures of its runs."""
 
-import json
 import re
-import sys
 
 import pytest
 
 from engine.errors import UserError
 from engine.finding import folders
 from engine.methods import drafters
-from engine.parts.files import write_part
 from engine.rules import verifiers
-from engine.training.students.cell_student import AFTER, BEFORE
-from engine.training.students.draft_students import KEPT
 from presets import cards, examples, methods, preset, presets, trace_file, trace_text
 from presets.conditions import finished
-from presets.methods import HERE, MEASURED, card_files, measuring, own_trace, read_cards
-from presets.methods.measuring import LARGEST, measure, measured
+from presets.finished import FIGURE, PRICE, TRACE, beside_card
+from presets.methods import HERE, card_files, read_cards
+from presets.methods.measuring import LARGEST, measure
 
 CARD = """
 title = "A method"
@@ -35,7 +31,7 @@ def read(tmp_path):
 
     def one(text: str):
         (tmp_path / "toy.toml").write_text(text, "utf-8")
-        return read_cards(card_files(tmp_path), {"toy": {"steps": 3}})["toy"]
+        return read_cards(card_files(tmp_path))["toy"]
 
     return one
 
@@ -80,32 +76,31 @@ def test_a_cards_run_says_what_the_card_says():
 
 
 def test_the_figures_are_those_of_the_runs():
-    written = json.loads(MEASURED.read_text("utf-8"))
-    assert written == {key: found for key, card in cards().items() if (found := measured(card))}
+    for card in cards().values():
+        if card.example:
+            steps = finished(card.example)[""].steps
+            written = sum(len(step["output"]["tokens"]) for step in steps)
+            measured = {"new_tokens": written, "steps": len(steps)}
+            assert measured.items() <= card.measured.items()
+            assert card.measured["tokens_per_step"] == round(written / len(steps), 2)
 
 
-def test_a_recipes_figures_are_its_parts(read, tmp_path, monkeypatch):
-    card = read(CARD.replace('"drafter"', '"recipe"') + '[part]\nname = "toy"\nrecipe = "toy"')
-    for module in (sys.modules["presets.methods"], measuring):
-        monkeypatch.setattr(module, "PRESETS", tmp_path)
-    assert measured(card) == card.measured == {"steps": 3}, "it is not shipped: as recorded"
-    write_part(tmp_path / "models" / "parts" / "toy", {}, {BEFORE: 2.123, AFTER: 2.5})
-    assert measured(card) == {"before": 2.12, "after": 2.5}
-    sides = {"before": {KEPT: 0.61234}, "after": {KEPT: 0.7}}
-    write_part(tmp_path / "models" / "parts" / "toy", {}, sides)
-    assert measured(card) == {"kept_before": 0.612, "kept_after": 0.7}, "the recipe of a draft"
+def test_a_recipes_figures_stand_in_its_card(read):
+    card = read(CARD.replace('"drafter"', '"recipe"') + "[measured]\nbefore = 2.1\nafter = 2.5")
+    assert card.measured == {"before": 2.1, "after": 2.5}
+    with pytest.raises(UserError, match=r"\[measured\], has an unknown field 'twice'"):
+        read(CARD + "[measured]\ntwice = 2")
 
 
-def test_no_trace_is_left_without_a_card():
+def test_no_result_is_left_without_a_card():
     own = {name for name, example in examples().items() if example not in presets()}
-    assert {path.name.split(".")[0] for path in own_trace("none").parent.iterdir()} == own
-
-
-def test_every_figure_belongs_to_a_card():
-    drawn = {path.stem for path in (HERE / "figures").glob("*.json")}
-    assert drawn == {key for key, card in cards().items() if card.figure}
-    assert drawn == {key for key, card in cards().items() if card.drawn_by}
-    assert all(one["kind"] and one["title"] for key in drawn for one in cards()[key].figure)
+    drawn = {key for key, card in cards().items() if card.drawn_by}
+    priced = {key for key, card in cards().items() if card.price}
+    for result, keys in ((TRACE, own), (FIGURE, drawn), (PRICE, priced)):
+        beside = [folder / result for folder in folders().values()]
+        files = {*HERE.glob(f"*.{result}"), *(file for file in beside if file.exists())}
+        assert files == {beside_card(key, result) for key in keys}
+    assert all(shown["kind"] and shown["title"] for key in drawn for shown in cards()[key].figure)
 
 
 def test_the_list_for_programs():
@@ -120,7 +115,7 @@ def test_a_card_may_bring_its_own_example(read):
     card = read(CARD + '[example]\ndrafter = "chain"\nprompt = "Once"\ntemperature = 0.5')
     assert (card.example, card.own_example.prompt) == ("toy", "Once")
     assert card.own_example.look_for == "Look."
-    assert card.measured == {"steps": 3}
+    assert card.measured == {}, "it was not recorded"
     assert not card.available, "no drafter of this name"
     assert read(CARD + f'[example]\npreset = "{presets()[0].name}"').own_example is None
 

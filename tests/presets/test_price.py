@@ -59,17 +59,17 @@ def test_plain_decoding_costs_nothing(target):
 
 
 def test_the_command_prints_and_keeps_them(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(pricing, "PRICES", tmp_path / "price.json")
+    monkeypatch.setattr(pricing, "beside_card", lambda key, name: tmp_path / f"{key}.{name}")
     monkeypatch.setattr(pricing, "KINDS", ("story",))
     monkeypatch.setattr(pricing, "PER_WORKLOAD", 1)
     monkeypatch.setattr(pricing, "NEW_TOKENS", 24)
     assert main(["price", "bild", "gsd"]) == 0
     told = capsys.readouterr().out
     assert "gsd: not measured" in told, "it writes pictures"
-    kept = json.loads((tmp_path / "price.json").read_text("utf-8"))
+    kept = json.loads((tmp_path / "bild.price.json").read_text("utf-8"))
     (row,) = (line.split() for line in told.splitlines() if line.startswith("bild"))
-    assert float(row[1]) == pytest.approx(kept["bild"]["tokens_per_step"], abs=0.006)
-    assert kept["bild"]["divergence"] > 0 and kept["bild"]["tokens_per_step"] > 1
+    assert float(row[1]) == pytest.approx(kept["tokens_per_step"], abs=0.006)
+    assert kept["divergence"] > 0 and kept["tokens_per_step"] > 1
     assert main(["price", "chain"]) == 2
 
 

@@ -10,7 +10,7 @@ from engine.methods import drafter
 from engine.tune.answering import answer, best, crossing, off_above
 from engine.tune.candidates import ALL, Candidate, plain, worth_trying
 from engine.tune.cost_table import CostTable, interpolated
-from engine.tune.kept_counts import Counts
+from engine.tune.kept_counts import Counts, steady_sum
 from engine.tune.narrowing import still_in
 from engine.tune.other_machines import Sizes, estimates, pasted
 from engine.tune.speed_prediction import Speed, longest_of, tokens_a_second, why
@@ -32,6 +32,15 @@ PLAIN.counts[ALL] = Counts(100, 100, 0, 0, [], [100], times(verify=1000, commit=
 """10 ms a pass, 11 ms a token."""
 TWO = chain(2, Counts(10, 22, 20, 20, [[10, 8], [8, 4]], [0, 0, 10], times(20, 120, 10, 10)))
 """Two tokens a step, 1.2 of them kept; 2 ms of drafting, 12 ms of the pass, 2 ms of the rest."""
+
+
+def test_a_step_that_waits_once_is_a_long_step_and_no_more():
+    usual = [10.0, 12.0, 11.0, 14.0, 10.0, 13.0, 12.0, 11.0, 10.0, 14.0, 12.0, 11.0]
+    assert steady_sum(usual) == sum(usual)
+    assert steady_sum([*usual[:6], 1500.0, *usual[6:]]) == sum(usual) + 2 * 14
+    assert steady_sum([9.0, 9.0, 2000.0]) == 9 + 9 + 2 * 9
+    assert steady_sum([3.0, 40.0]) == 43.0, "of two steps nobody can tell which is unusual"
+    assert steady_sum([]) == 0.0
 
 
 def test_the_longest_of_several_drafts_by_enumeration():
@@ -162,6 +171,7 @@ def test_worth_trying_is_what_keeps_the_text_and_has_a_size():
         "auto",
         "bild",
         "pearl",
+        "specvlm_video",  # the prompts hold no pictures
     } & found
     alone = worth_trying(type(family())(family().target), Sampling())
     assert alone and not any(cls.needs for cls in alone)

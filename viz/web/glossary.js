@@ -85,7 +85,7 @@ export const GLOSSARY = {
  * @param {HTMLElement} root
  */
 export function makeGlossary(root) {
-  const tip = el("div", { class: "ds-tip", "aria-hidden": "true", hidden: true });
+  const tip = el("div", { class: "ds-tip", popover: "manual", "aria-hidden": "true", hidden: true });
   const lines = el("div", { hidden: true }), ids = new Map();
   root.append(tip, lines);
   let explained = null, leaving = 0;
@@ -104,6 +104,7 @@ export function makeGlossary(root) {
   function hide() {
     stay();
     tip.hidden = true;
+    tip.hidePopover();
     explained = null;
     document.removeEventListener("keydown", onKey);
   }
@@ -113,11 +114,13 @@ export function makeGlossary(root) {
     document.addEventListener("keydown", onKey);
     tip.textContent = line;
     tip.hidden = false;
+    tip.showPopover();                                       // above everything else that sticks or floats
     const at = element.getBoundingClientRect(), box = root.getBoundingClientRect(), zoom = root.currentCSSZoom || 1;
-    const left = clamp((at.left - box.left) / zoom, 4, Math.max(4, root.clientWidth - tip.offsetWidth - 4));
-    tip.style.left = `${left}px`;
-    const above = at.top / zoom - tip.offsetHeight - 8 > 0;
-    tip.style.top = `${above ? (at.top - box.top) / zoom - tip.offsetHeight - 8 : (at.bottom - box.top) / zoom + 8}px`;
+    const [left, right] = [box.left, box.right].map((edge) => edge / zoom), high = tip.offsetHeight + 8;
+    const x = clamp(at.left / zoom, left + 4, Math.max(left + 4, right - tip.offsetWidth - 4));
+    const y = at.top / zoom > high ? at.top / zoom - high : at.bottom / zoom + 8;
+    tip.style.left = `${x + scrollX / zoom}px`;
+    tip.style.top = `${y + scrollY / zoom}px`;
   }
   tip.addEventListener("pointerenter", stay);
   tip.addEventListener("pointerleave", hide);

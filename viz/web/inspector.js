@@ -65,9 +65,10 @@ function bars(rows, token, fields, glossary, run, title = "The likeliest next to
     el("thead", {}, el("tr", {}, el("th", { scope: "col" }, glossary.term("token", "token")),
       ...fields.map((f) => el("th", { scope: "col", "data-field": f }, glossary.term(f, f))))));
   const body = el("tbody", {}), words = rows.map((row) => visible(row.piece));
+  const alike = words.map((word) => words.indexOf(word) !== words.lastIndexOf(word));   // several tokens end a text
+  if (alike.includes(true)) table.caption.append(" (# tells apart tokens that look alike)");
   rows.forEach((row, i) => {
-    // several tokens may end a text
-    const word = words.filter((other) => other === words[i]).length > 1 ? `${words[i]} #${row.id}` : words[i];
+    const word = alike[i] ? `${words[i]} #${row.id}` : words[i];
     const line = el("tr", { "data-chosen": row.id === token, "data-cut": row.cut },
       el("th", { scope: "row" }, tile(run, row.id),
         el(row.cut ? "s" : "span", { class: "ds-bar-token", text: shorten(word, 14) })));

@@ -106,12 +106,16 @@ export function stepSentence(step) {
 }
 
 /**
- * The node worth looking at first: the last one judged, or the final token where nothing was refused.
+ * The node worth looking at first: the final token where nothing was refused, otherwise the refused node that was judged
+ * first where the walk ended. The numbers of its siblings after it follow from its refusal.
  * @type {(step: Step) => NodeRef}
  */
 export function tellingNode(step) {
   const refusals = step.judgements.filter((j) => !wasKept(j));
   if (step.view.final && step.view.final.kind === "bonus") return "final";
-  if (refusals.length) return refusals[refusals.length - 1].node;
+  if (refusals.length) {
+    const end = step.nodes.parent[refusals[refusals.length - 1].node];
+    return refusals.find((j) => step.nodes.parent[j.node] === end).node;
+  }
   return step.view.final ? "final" : step.view.path.length ? step.view.path[step.view.path.length - 1] : -1;
 }

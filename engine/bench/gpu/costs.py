@@ -1,11 +1,12 @@
-"""The least number of bytes and operations that a computation needs, and its time on a given GPU."""
+"""Computes the least number of bytes and operations that a computation needs, and the least time on a given GPU."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Cost:
-    """bytes: each input read once, each output written once. operations: floating point."""
+    """The least cost of a computation. bytes: each input read once and each output written once. operations:
+    floating-point operations."""
 
     bytes: float
     operations: float = 0.0
@@ -13,25 +14,26 @@ class Cost:
 
 @dataclass(frozen=True)
 class Ceilings:
-    """Rates measured on the machine. bandwidth: bytes/s of a large copy (read plus written).
-    rate: operations/s of a large bf16 matrix product."""
+    """Rates that were measured on the machine. bandwidth: bytes per second of a large copy, read plus written. rate:
+    operations per second of a large bf16 matrix product."""
 
     bandwidth: float
     rate: float
 
     def floor(self, cost: Cost) -> float:
-        """The fewest milliseconds in which the GPU can do this work."""
+        """The least time, in milliseconds, in which the GPU can do this work."""
         return 1000 * max(cost.bytes / self.bandwidth, cost.operations / self.rate)
 
     def bound(self, cost: Cost) -> str:
-        """Whether bytes or operations set that time."""
+        """What limits the least time of this work: "memory" or "matrix"."""
         memory = cost.bytes / self.bandwidth >= cost.operations / self.rate
         return "memory" if memory else "matrix"
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A decoder's sizes. The head is vocabulary x width; tied: the embedding shares its weights."""
+    """The sizes of a decoder. width: hidden size. head: dimensions of an attention head. inner: units of the MLP. tied:
+    whether embedding and output head share their weights, vocabulary x width."""
 
     name: str
     layers: int
@@ -45,7 +47,7 @@ class Shape:
 
     @property
     def step_parameters(self) -> int:
-        """Weights that every step reads: all except the unused rows of the embedding."""
+        """The number of weights that every step reads: all except the unused rows of the embedding."""
         attention = self.width * self.head * (2 * self.heads + 2 * self.kv_heads)
         mlp = 3 * self.width * self.inner
         return self.layers * (attention + mlp) + self.vocabulary * self.width
@@ -56,7 +58,7 @@ QWEN3_4B = Shape("Qwen3-4B-shaped", 36, 2560, 32, 8, 128, 9728, 151936, True)
 
 
 def attention(shape: Shape, rows: int, prefix: int, element: int = 2) -> Cost:
-    """One layer's tree attention, including the tree's own columns."""
+    """The cost of tree attention in one layer, including the tree's own columns. element: bytes of a number."""
     columns = prefix + rows
     keys_values = 2 * shape.kv_heads * columns * shape.head * element
     queries_outputs = 2 * shape.heads * rows * shape.head * element
@@ -64,7 +66,8 @@ def attention(shape: Shape, rows: int, prefix: int, element: int = 2) -> Cost:
 
 
 def step(shape: Shape, rows: int, prefix: int, element: int = 2) -> Cost:
-    """One pass of the model over ``rows`` rows: weights once, all layers' caches once."""
+    """The cost of one pass of the model over ``rows`` rows, which reads all weights once and the caches of all layers
+    once."""
     inside = attention(shape, rows, prefix, element)
     logits = rows * shape.vocabulary * element
     return Cost(
@@ -74,11 +77,12 @@ def step(shape: Shape, rows: int, prefix: int, element: int = 2) -> Cost:
 
 
 def commit(buffers: int, heads: int, size: int, moved: int, element: int = 2) -> Cost:
-    """moved: rows of the cache that move to another place."""
+    """The cost of moving kept rows in the KV cache. buffers: two per layer. heads: KV heads. size: dimensions of a
+    head. moved: rows that move to another column."""
     return Cost(2 * buffers * heads * size * moved * element)
 
 
 def verify(rule: str, rows: int, vocabulary: int, with_q: int = 0) -> Cost:
-    """rows: one for the root and one for each node. with_q: places whose q must be read."""
+    """The cost of judging a tree. rows: the root and all nodes. with_q: number of places whose q must be read."""
     noise = 0 if rule == "greedy" else rows
     return Cost(4 * vocabulary * (rows + noise + with_q))

@@ -1,8 +1,8 @@
-"""The suite ``drafts``: what a chat model's trained drafts bring on a GPU, by size.
+"""The suite ``drafts``: how much the trained drafts of a chat model gain on a GPU, by draft size.
 
-Plain decoding, every drafter for whose part the target has a folder, at several sizes, and transformers plain and
-assisted by the same draft continue the same prompts in turn, greedily and in bfloat16. Figures of speed are medians of the
-rounds. Tokens a step are counted on more prompts, which the engine alone continues once.
+The contestants are plain decoding, every drafter whose parts the target's folder holds, at several sizes, and
+transformers, plain and assisted by the same draft. They continue the same prompts in turn, greedily and in bfloat16.
+Speeds are medians of the rounds. Tokens per step are counted on more prompts, which only the engine continues, once.
 """
 
 import statistics
@@ -24,8 +24,8 @@ from engine.parts.loading import ModelPaths, Models, load_models
 SECONDS = 150
 LENGTHS, NODES = (2, 4, 6), (8, 16, 32, 64)
 TREES = ("dyspec", "ddtree")
-"""Drafters of trees, which grow on the host."""
-RACED, COUNTED = 3, 12  # prompts: in every round with the peers; once, by the engine alone
+"""The keys of drafters whose trees grow on the host."""
+RACED, COUNTED = 3, 12  # prompts that all contestants continue, and that only the engine continues
 ROUNDS, TOKENS = 3, 64
 PLAIN, ASSISTED = "transformers, plain", "transformers, assisted"
 ASSISTED_LENGTH = 4  # tokens that assisted generation drafts
@@ -33,23 +33,23 @@ SPARE = 6.0  # seconds that must be left to begin another text
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """paths: a target and its parts. Prompts are a user's turn where the target has a chat template. quick: fewer
-    rounds and prompts."""
+    """Measure, and return the report. paths: a target and its parts; if the target has a chat template, each prompt is
+    a user's turn. quick: use fewer rounds and prompts."""
     return measure_parts("drafts", SECONDS, partial(parts, paths, in_turn(workloads), quick))
 
 
 def parts(
     paths: ModelPaths, texts: Sequence[str], quick: bool, rates: object, deadline: Deadline
 ) -> Iterator[Part]:
-    """One part: all contestants share one opened target."""
+    """The only part of this suite. All of its contestants share one opened target."""
     race = Plan(1, 1, 16) if quick else Plan(RACED, ROUNDS, TOKENS)
     counted = 1 if quick else COUNTED
     yield "drafts", partial(measured, paths, texts, race, counted, deadline), 20
 
 
 def able(paths: ModelPaths) -> list[type[Drafter]]:
-    """The drafters whose parts are at hand: those with a twin on the device, the trees, and those whose part no such
-    drafter reads."""
+    """The drafters that are measured, among those whose parts exist: drafters with a twin on the device, drafters of
+    trees, and drafters that share no part with either of these."""
     fed = [cls for cls in drafters().values() if cls.needs and cls.needs.keys() <= {*paths.parts}]
     twins = [cls for cls in fed if has_twin(cls) or cls.key in TREES]
     served = {role for cls in twins for role in cls.needs}
@@ -57,23 +57,25 @@ def able(paths: ModelPaths) -> list[type[Drafter]]:
 
 
 def has_twin(cls: type[Drafter]) -> bool:
-    """Whether a device can draft in its place."""
+    """Whether the drafter has a twin that drafts on the device."""
     return cls.device_twin is not Drafter.device_twin and not cls.yours
 
 
 def sizes(cls: type[Drafter]) -> list[int]:
-    """The sizes at which a drafter is measured, within what its option allows; [0] where it has none."""
+    """The draft sizes at which a drafter is measured, up to the maximum of its size option; [0] if it has no such
+    option."""
     if cls.size_option is None:
         return [0]
     option = next(option for option in cls.options if option.name == cls.size_option)
-    wanted = {*LENGTHS, cls.usual_size} if cls.size_option == "length" else {*NODES}
-    return sorted(size for size in wanted if size <= (option.maximum or size))
+    candidates = {*LENGTHS, cls.usual_size} if cls.size_option == "length" else {*NODES}
+    return sorted(size for size in candidates if size <= (option.maximum or size))
 
 
 def measured(
     paths: ModelPaths, texts: Sequence[str], race: Plan, counted: int, deadline: Deadline
 ) -> Iterator[dict]:
-    """One row for each contestant. Those that fail, and those for which no time is left, have a row that says so."""
+    """One row for each contestant. The row of a contestant that failed, or for which no time was left, has a
+    ``problem`` instead of figures."""
     classes = able(paths)
     needs = {role: kind for cls in classes for role, kind in cls.needs.items()}
     models = on_buffers(load_models(paths, needs, "bfloat16", here().type))
@@ -100,7 +102,7 @@ def measured(
 
 
 def on_buffers(models: Models) -> Models:
-    """The models on static buffers, as on CUDA, even if the device is a CPU."""
+    """The models with their passes on static buffers, as on CUDA, even if the device is a CPU."""
 
     def static(part):
         plain = isinstance(part, LanguageModel) and not isinstance(part, StaticModel)
@@ -111,7 +113,8 @@ def on_buffers(models: Models) -> Models:
 
 
 def contestants(models: Models, classes: Sequence[type[Drafter]]) -> Iterator[Contestant]:
-    """Plain decoding first, then the chain and the peers, then the others, the smallest sizes of all first."""
+    """The contestants: first plain decoding, then the chain of ASSISTED_LENGTH tokens and the peers, then all other
+    drafters, those with the smallest sizes first."""
     yield Ours(plain(), models)
     ours = [
         (size, Ours(cls, models, f"{cls.key} {size or ''}".strip(), _options(cls, size)))
@@ -130,19 +133,21 @@ def contestants(models: Models, classes: Sequence[type[Drafter]]) -> Iterator[Co
 
 
 def _options(cls: type[Drafter], size: int) -> dict:
-    """Drafts are as large as they are asked to be."""
+    """The options with which a drafter always drafts ``size`` tokens or nodes and never stops early."""
     chosen = {} if cls.size_option is None else {cls.size_option: size}
     return chosen | own_options(cls, {"stop_below": 0.0})
 
 
 def _warm(contestant: Contestant, prompts: Sequence[Prompt], tokens: int) -> None:
-    """Write one text twice: after that nothing is left to be compiled or captured. Its buffers serve all others."""
+    """Write the text after the longest prompt twice. Then everything has been compiled and captured, and the buffers
+    are large enough for all prompts."""
     longest = max(prompts, key=lambda prompt: len(prompt.tokens))
     Suite([contestant], [longest], Plan(1, 2, tokens)).run()
 
 
 def rows(raced: Sequence[Result], more: Sequence[Result]) -> list[dict]:
-    """raced: rounds in which all took part. more: further texts, each written once, by the engine alone."""
+    """One row of figures for each contestant. raced: results of the rounds in which all took part. more: results of
+    further texts, which only the engine wrote, once."""
     speeds = {name: _speed(raced, name) for name in _names(raced)}
     peers = {PLAIN: "times_plain", ASSISTED: "times_assisted", plain().key: "times_none"}
     texts = {
@@ -176,7 +181,7 @@ def _names(results: Sequence[Result]) -> list[str]:
 
 
 def _speed(results: Sequence[Result], name: str) -> float:
-    """Tokens a second, the median of the rounds."""
+    """Tokens per second of a contestant, as the median over the rounds."""
     rounds: dict[int, list] = {}
     for result in results:
         if result.contestant == name:

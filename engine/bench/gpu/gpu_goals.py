@@ -1,4 +1,4 @@
-"""The goals of the kernels and the GPU path, computed from the rows of a suite."""
+"""The goals of the suites ``kernels`` and ``gpu``, computed from their rows."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,8 @@ from engine.bench.goals import Goal
 
 
 def kernel_goals(rows: Sequence[dict]) -> list[Goal]:
-    """Attention of 8 and 64 nodes and their root over a prefix of 32k columns, in bf16."""
+    """The goals of the suite ``kernels``: attention of a root with 8 and with 64 nodes to a prefix of 32k columns, in
+    bf16."""
     few, many = _named(rows, "attention, 9 rows, "), _named(rows, "attention, 65 rows, ")
     return [
         Goal("attention, 8 nodes: time / floor", 1.5, 1.2, few.get("times_floor"), at_most=True),
@@ -17,15 +18,18 @@ def kernel_goals(rows: Sequence[dict]) -> list[Goal]:
 
 
 def step_goals(rows: Sequence[dict]) -> list[Goal]:
-    """The goals of the suite ``gpu``: the step of an 8B model, and the embedded pair end to end."""
-    one, many = _named(rows, "Llama-8B-shaped, 1 token"), _named(rows, "Llama-8B-shaped, 64 nodes")
+    """The goals of the suite ``gpu``: a step of an 8B model, and texts of a trained pair of models end to end."""
+    one_token, many = (
+        _named(rows, "Llama-8B-shaped, 1 token"),
+        _named(rows, "Llama-8B-shaped, 64 nodes"),
+    )
     host = _named(rows, "Llama-8B-shaped, host")
     chain = [row for row in rows if row["name"].startswith("engine, chain")]
     equal = _named(rows, "greedy")
     share = equal["equal"] / equal["prompts"] if equal.get("prompts") else None
     return [
         Goal("8B: 64 nodes / 1 token", 1.25, 1.1, many.get("times_one_token"), at_most=True),
-        Goal("8B: 1 token / weights at copy speed", 1.5, 1.2, one.get("times_weights"), True),
+        Goal("8B: 1 token / weights at copy speed", 1.5, 1.2, one_token.get("times_weights"), True),
         Goal("host time of a step, not launching", 0.05, 0.02, host.get("host_share"), True),
         Goal("chain / best assisted, trained pair", 2.0, 4.0, _least(chain, "times_assisted")),
         Goal("greedy output equal, fp32", 1.0, 1.0, share),
@@ -37,6 +41,6 @@ def _named(rows: Sequence[dict], beginning: str) -> dict:
 
 
 def _least(rows: Sequence[dict], key: str) -> float | None:
-    """None unless every row has the figure."""
+    """The smallest value of a figure over these rows; None if there are no rows, or if a row lacks the figure."""
     values = [row.get(key) for row in rows]
     return None if not values or None in values else min(values)

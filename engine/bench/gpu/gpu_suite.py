@@ -1,7 +1,8 @@
-"""The suite ``gpu``: the cost of a step, the host's share of it, and tokens per second end to end.
+"""The suite ``gpu``: the time of a step, the host's share of it, and tokens per second end to end.
 
-End to end, this engine, transformers plain and transformers assisted get the same modules, prompts and number of tokens,
-decode greedily, and are timed from the prompt's tokens to the last token's id. Nothing is recorded.
+In the end-to-end comparison, this engine, transformers plain and transformers assisted use the same modules, prompts
+and number of tokens and decode greedily. The time runs from the prompt's tokens to the last token's id. No trace is
+recorded.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,14 +28,16 @@ PLAIN, ASSISTED = "transformers, plain", "transformers, assisted"
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """paths: of a trained pair, because random weights accept nothing. Prompts are of every kind in turn."""
+    """Measure, and return the report. paths: a trained pair of models, because a target with random weights accepts no
+    drafts. Prompts of all kinds take turns."""
     return measure_parts("gpu", SECONDS, partial(parts, paths, in_turn(workloads)), step_goals)
 
 
 def parts(
     paths: ModelPaths, texts: Sequence[str], found: Ceilings, deadline: Deadline
 ) -> Iterator[Part]:
-    """The parts that the goals need come first; the end-to-end comparison in fp32 follows if there is time."""
+    """The parts of the suite. Those that the goals need come first; the comparison in fp32 is last, if there is time.
+    found: the rates of the machine."""
     yield LLAMA_8B.name, partial(step_times, LLAMA_8B, found), 60
     equality = partial(greedy_equality, paths, texts[:EQUAL_PROMPTS], deadline)
     yield "greedy equality", equality, 30
@@ -47,8 +50,8 @@ def parts(
 def end_to_end(
     paths: ModelPaths, texts: Sequence[str], deadline: Deadline, dtype: str, tokens: int = TOKENS
 ) -> list[dict]:
-    """One row for each way of decoding, summed over the prompts for which there is time. Of assisted generation the
-    faster schedule counts."""
+    """One row for each way of decoding, over the prompts for which there is time. ``times_assisted`` is the ratio to
+    the faster schedule of assisted generation."""
     models = load_models(paths, chain().needs, dtype, here().type)
     module, ends, draft = models.target.model, models.target.end_tokens, models.part("draft").model
     contestants = [
@@ -69,7 +72,7 @@ def end_to_end(
             "tokens_per_second": value,
             "times_plain": value / rate[PLAIN],
             "times_assisted": value
-            / max(rate[other] for other in rate if other.startswith(ASSISTED)),
+            / max(rate[rival] for rival in rate if rival.startswith(ASSISTED)),
             "prompts": counts[name]["texts"],
         }
         for name, value in rate.items()
@@ -79,8 +82,8 @@ def end_to_end(
 def greedy_equality(
     paths: ModelPaths, texts: Sequence[str], deadline: Deadline, tokens: int = TOKENS
 ) -> list[dict]:
-    """Count the texts for which our chain equals transformers' plain greedy decoding, in fp32. For
-    each text that differs, give the difference between the two best logits where it first differs."""
+    """One row: the number of texts for which our chain equals transformers' plain greedy decoding, in fp32, and for
+    each other text the margin between the two best logits at the first differing token."""
     models = load_models(paths, chain().needs, "float32", here().type)
     peer = Generate(PLAIN, "plain", models.target.model, models.target.end_tokens)
     suite = Suite(

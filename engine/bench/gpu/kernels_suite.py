@@ -1,4 +1,7 @@
-"""The suite ``kernels``: each kernel against its floor, attention also against its peers."""
+"""The suite ``kernels``: the time of each kernel compared with its floor, and of attention also with other
+implementations.
+
+A floor is the least time that the GPU needs for the bytes and operations of the work."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -28,9 +31,9 @@ WRONG = 0.02  # relative error of a peer in bf16 above which its time says nothi
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes at which the kernels are measured. attention: (rows, prefix), where rows counts the
-    root; 9 and 65 rows over the longest prefix are also compared with FlexAttention. vocabulary: of
-    the rows that are judged."""
+    """The sizes at which the kernels are measured. shape: the decoder's sizes. attention: pairs of rows, root included,
+    and prefix; 9 and 65 rows with the longest prefix are also compared with FlexAttention. vocabulary: of the rows that
+    are judged."""
 
     shape: Shape
     attention: tuple[tuple[int, int], ...]
@@ -94,7 +97,7 @@ def _attention(name: str, rows: int, prefix: int, sizes: Sizes, found: Ceilings)
 
 
 def _peer_time(call: Callable[[], torch.Tensor], expected: torch.Tensor) -> float:
-    """Milliseconds of a peer. Raises ArithmeticError where its output is not attention."""
+    """The milliseconds of another implementation of attention. Raises ArithmeticError if its output is wrong."""
     error = relative_error(call(), expected)
     if error > WRONG:
         raise ArithmeticError(f"its output is off by {error:.2g}")
@@ -102,13 +105,14 @@ def _peer_time(call: Callable[[], torch.Tensor], expected: torch.Tensor) -> floa
 
 
 def _of_the_faster(family: str, row: dict) -> dict:
-    """The ratio of the faster of a family's forms, if one ran."""
-    found = [v for k, v in row.items() if k.startswith(f"{family}_") and k.endswith("_times_ours")]
-    return {f"{family}_times_ours": min(found)} if found else {}
+    """The ratio of the faster of a family's forms to our time, as one entry; empty if none of the forms ran."""
+    ratios = [v for k, v in row.items() if k.startswith(f"{family}_") and k.endswith("_times_ours")]
+    return {f"{family}_times_ours": min(ratios)} if ratios else {}
 
 
 def relative_error(found: torch.Tensor, expected: torch.Tensor) -> float:
-    """The norm of the difference divided by that of ``expected``. NaN counts as 1, so it never passes."""
+    """The norm of the difference divided by the norm of ``expected``. A result that is not finite counts as 1, so it
+    never passes."""
     error = float((found.float() - expected).norm() / expected.norm())
     return error if math.isfinite(error) else 1.0
 
@@ -134,24 +138,24 @@ def _verify(rule: str, sizes: Sizes, found: Ceilings) -> list[dict]:
 def _commit(sizes: Sizes, found: Ceilings) -> list[dict]:
     from engine.fast.kernels.kv_commit import addresses_of, kv_commit_triton
 
-    shape, kept = sizes.shape, 6
+    shape, moved = sizes.shape, 6
     buffers = [
         torch.randn(1, shape.kv_heads, 4096, shape.head, device=here()).to(BF16)
         for _ in range(2 * shape.layers)
     ]
-    rows = [0, *range(2, 2 * kept + 1, 2)]  # the root stays, the others move
-    numbers = torch.tensor([2048, kept + 1, *rows], dtype=torch.int32, device=here())
+    rows = [0, *range(2, 2 * moved + 1, 2)]  # the root stays; all other rows move
+    numbers = torch.tensor([2048, moved + 1, *rows], dtype=torch.int32, device=here())
     addresses = addresses_of(buffers)
     call = captured(
         lambda: kv_commit_triton(buffers, numbers[:1], numbers[2:][None], numbers[1:2], addresses)
     )
-    cost = costs.commit(len(buffers), shape.kv_heads, shape.head, kept)
-    name = f"kv_commit {kept} rows, {shape.layers} layers"
+    cost = costs.commit(len(buffers), shape.kv_heads, shape.head, moved)
+    name = f"kv_commit {moved} rows, {shape.layers} layers"
     return [against_floor(name, milliseconds(call), cost, found)]
 
 
 def sdpa(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits) -> Callable[[], Tensor]:
-    """SDPA with a dense mask, which is made once and not timed."""
+    """A function that computes attention with SDPA. The dense mask is made here and not timed."""
     dense = visible(mask)[None, None]
     return lambda: F.scaled_dot_product_attention(
         query, key, value, attn_mask=dense, enable_gqa=True
@@ -159,8 +163,8 @@ def sdpa(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits) -> Calla
 
 
 def sdpa_repeated(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits):
-    """SDPA with a copy of the KV heads for each query head, which SDPA's fused kernels require if there is a mask.
-    Neither mask nor copies are timed."""
+    """A function that computes attention with SDPA and with a copy of the KV heads for each query head, which SDPA's
+    fused kernels require if there is a mask. Mask and copies are made here and not timed."""
     groups, dense = query.shape[1] // key.shape[1], visible(mask)[None, None]
     key, value = (tensor.repeat_interleave(groups, 1) for tensor in (key, value))
     return lambda: F.scaled_dot_product_attention(query, key, value, attn_mask=dense)
@@ -169,9 +173,11 @@ def sdpa_repeated(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits)
 def flex(
     query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits, whole: bool = False
 ) -> Callable[[], Tensor]:
-    """FlexAttention, compiled on a GPU, with a block mask that is made once and not timed.
+    """A function that computes attention with FlexAttention, compiled on a GPU. The block mask is made here and not
+    timed.
 
-    whole: its kernel for long texts, where the one for few rows, which it would choose, has no plan.
+    whole: use FlexAttention's kernel for long texts instead of the kernel for few rows, which it would choose by itself
+    and which may fail here.
     """
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
@@ -180,7 +186,7 @@ def flex(
     last_row, last_column = (size - 1 for size in dense.shape)
 
     def seen(batch, head, row, column):
-        # its tiles reach beyond the tree, and read the mask there, too
+        # FlexAttention's tiles reach beyond the tree, and read the mask there too
         own = (column - prefix).clamp(min=0, max=last_column)
         return (column < prefix) | dense[row.clamp(max=last_row), own]
 

@@ -1,4 +1,5 @@
-"""A suite of parts, each of which needs its time: facts about the machine, rows of numbers, and the parts left out."""
+"""Runs a suite that consists of parts, within a limited time. The report holds the properties of the machine, the rows
+of all parts, and the names of the parts that were left out."""
 
 import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,8 +21,10 @@ def measure_parts(
     parts: Callable[[Ceilings, Deadline], Iterator[Part]],
     goals: Callable[[Sequence[dict]], Sequence[Goal]] = lambda rows: [],
 ) -> Report:
-    """Measure the parts within these seconds, printing each row as soon as it is known. Raises
-    UserError where there is no GPU for it."""
+    """Measure the parts within ``seconds``, print each row as soon as it is measured, and return the report. Raises
+    UserError without a GPU on which Triton runs.
+
+    suite: its name. parts: yields the parts for these rates and this deadline. goals: computes goals from the rows."""
     require_gpu()
     torch.manual_seed(0)
     deadline, rates = Deadline(seconds), ceilings()
@@ -62,7 +65,8 @@ def machine() -> dict:
 
 
 def against_floor(name: str, measured: float, cost: Cost, ceilings: Ceilings, **more) -> dict:
-    """One row: the measured milliseconds, the floor, and their ratio."""
+    """One row: the measured milliseconds, the floor in milliseconds, their ratio, and what limits the floor. more:
+    further fields."""
     floor = ceilings.floor(cost)
     return {
         "name": name,
@@ -75,7 +79,8 @@ def against_floor(name: str, measured: float, cost: Cost, ceilings: Ceilings, **
 
 
 def attempt(call: Callable[[], object]) -> tuple[object | None, str | None]:
-    """(result, None), or (None, the error in words), so that one failure does not hide the other numbers."""
+    """The result of ``call`` and None; or, if it raises, None and the error in words, so that a failure ends only its
+    part."""
     try:
         return call(), None
     except Exception as error:  # noqa: BLE001 - whatever a kernel, a compiler or a peer raises
@@ -83,10 +88,10 @@ def attempt(call: Callable[[], object]) -> tuple[object | None, str | None]:
 
 
 def measure_all(parts: Iterable[Part], deadline: Deadline, content: dict) -> None:
-    """Run the parts while there is time, print their rows and put them into ``content``.
+    """Run the parts while there is time, print their rows and append them to content["rows"].
 
-    Parts that fail, or for which too little time is left, are named in content["left_out"]; rows
-    measured before a failure stay.
+    Parts that fail, or for which too little time is left, are named in content["left_out"]. Rows that were measured
+    before a failure stay.
     """
 
     def measure(part: Callable[[], Iterable[dict]]) -> None:

@@ -1,4 +1,4 @@
-"""The cost of a step of a large model: random bf16 weights, a long prefix, trees of many sizes."""
+"""Measures the time of a step of a large model, with random bf16 weights, a long prefix and trees of many sizes."""
 
 import gc
 import statistics
@@ -28,17 +28,17 @@ from engine.rules import verifier
 NODES = (8, 16, 32, 64, 128)
 TEXTS = 4  # texts that share one pass
 PREFIX = 2048
-WARM_UP, STEPS = 5, 30  # steps of the decoding loop: run first, then measured for the host's share
+WARM_UP, STEPS = 5, 30  # steps of the decoding loop before, and during, the host's measurement
 
 
 def step_times(
     shape: Shape, found: Ceilings, nodes: tuple[int, ...] = NODES, prefix: int = PREFIX
 ) -> Iterator[dict]:
-    """Yield one row for each measurement, as soon as it is known.
+    """Yield one row for each measurement, as soon as it is made.
 
-    The rows are: a step of one token; a step of each tree size, with its ratio to the first row; a tree
-    that is judged within its pass; the host's share of a whole step of the decoding loop; and one pass
-    over several texts. prefix: tokens in the KV cache before each step.
+    The rows are: a step of one token; a step of each tree size, with its ratio to the first row; a tree that is judged
+    within its pass; the host's share of a whole step of the decoding loop; and one pass over several texts. found: the
+    rates of the machine. prefix: tokens in the KV cache before each step.
     """
     model = random_model(shape)
     prompt = torch.randint(0, shape.vocabulary, (prefix,)).tolist()
@@ -54,14 +54,14 @@ def step_times(
 
 
 def _steps(shape: Shape, found: Ceilings, nodes, model, session, prompt) -> Iterator[dict]:
-    one = _step(shape, session, 0, found)
+    one_token = _step(shape, session, 0, found)
 
     def compared(row: dict) -> dict:
-        return row | {"times_one_token": row["ms"] / one["ms"]}
+        return row | {"times_one_token": row["ms"] / one_token["ms"]}
 
     captures = model.buffer_sets.captures and model.buffer_sets.usable
-    share = one["ms"] / weights_milliseconds(shape, found)
-    yield compared(one | {"times_weights": share, "captured": captures})
+    share = one_token["ms"] / weights_milliseconds(shape, found)
+    yield compared(one_token | {"times_weights": share, "captured": captures})
     for size in nodes:
         yield compared(_step(shape, session, size, found))
     yield compared(_judged(shape, session, nodes[0]))
@@ -70,12 +70,12 @@ def _steps(shape: Shape, found: Ceilings, nodes, model, session, prompt) -> Iter
 
 
 def weights_milliseconds(shape: Shape, found: Ceilings) -> float:
-    """The milliseconds it takes to read the weights of one step at copy bandwidth."""
+    """The milliseconds that reading the weights of one step takes at copy bandwidth, for 2 bytes per weight."""
     return 1000 * shape.step_parameters * 2 / found.bandwidth
 
 
 def random_model(shape: Shape):
-    """A model of these sizes with random weights, on the engine's static buffers."""
+    """A language model with these sizes and random bf16 weights, on the engine's static buffers."""
     from transformers import AutoModelForCausalLM, LlamaConfig, Qwen3Config
 
     from engine.fast.gpu.static_model import StaticModel
@@ -99,10 +99,10 @@ def random_model(shape: Shape):
 
 
 def _step(shape: Shape, session, nodes: int, found: Ceilings) -> dict:
-    """Time a pass over the root and a tree, none of whose rows is kept.
+    """One row: the time of a pass over the root and a tree, none of whose rows is kept.
 
-    The row's ms is GPU time from the copy of the inputs to the logits. Raises RuntimeError if the
-    session is longer afterwards.
+    ``ms`` is GPU time from the copy of the inputs to the logits. Raises RuntimeError if the session has another length
+    afterwards.
     """
     tree = binary_tree(nodes)
     tokens = [1, *tree.tokens]
@@ -122,7 +122,8 @@ def _step(shape: Shape, session, nodes: int, found: Ceilings) -> dict:
 
 
 def _judged(shape: Shape, session, nodes: int) -> dict:
-    """Time the same step with verdict and commit inside the pass; the kept tokens are dropped again."""
+    """One row: the time of a pass over the root and a tree that also judges the tree and moves the kept rows. The
+    session does not commit them."""
     tree = binary_tree(nodes)
     key = JudgingKey("greedy", Sampling(), frozenset({"one_hot"}))
     question = Question(key, Places.of(tree), [], None)
@@ -136,22 +137,22 @@ def _judged(shape: Shape, session, nodes: int) -> dict:
 
 
 def _texts_at_once(shape: Shape, session, nodes: int) -> dict:
-    """Time one pass over TEXTS copies of the session, each with a root and a tree."""
+    """One row: the time of one pass over TEXTS copies of the session, each with a root and a tree."""
     tree = binary_tree(nodes)
     joint = JointSessions(session.model, session.length + 2 * nodes, TEXTS, ())
-    for one in joint.sessions:
-        one.take_over(session, session.length)
+    for text_session in joint.sessions:
+        text_session.take_over(session, session.length)
 
     def step():
         joint.look_at(dict.fromkeys(range(TEXTS), Draft(1, tree, session.length + 1)))
-        for one in joint.sessions:
-            one.commit([])
+        for text_session in joint.sessions:
+            text_session.commit([])
 
     return {"name": f"{shape.name}, {TEXTS} texts, {nodes} nodes", "ms": milliseconds(step, 20)}
 
 
 class FixedTree(Drafter):
-    """Drafts the same tree in every step. A target with random weights keeps almost none of it."""
+    """Drafts the same tree in every step. A target with random weights accepts almost none of its nodes."""
 
     key, family, summary = "fixed", "tree", ""
     draw_kinds = ("one_hot",)
@@ -165,14 +166,15 @@ class FixedTree(Drafter):
 
 
 def host_share(shape: Shape, model, prompt: list[int], nodes: int) -> dict:
-    """Time whole steps of the loop (draft, pass, verdict, commit) and the host's share of them.
+    """One row: the time of a whole step of the decoding loop (draft, pass, verdict, commit), and the host's share of
+    it.
 
-    The host's share is the time in which the host neither launches a graph nor waits for the verdict.
-    The figures are medians over STEPS steps.
+    The host's time is the time in which the host neither launches a graph nor waits for the verdict. Both times are
+    medians over STEPS steps.
     """
     # enough tokens for every step, even if each keeps its whole tree
-    wanted = (WARM_UP + STEPS + 1) * (nodes + 1)
-    request = TextRequest(FixedTree(nodes), verifier("greedy"), Sampling(), prompt, wanted)
+    tokens = (WARM_UP + STEPS + 1) * (nodes + 1)
+    request = TextRequest(FixedTree(nodes), verifier("greedy"), Sampling(), prompt, tokens)
     steps = decode(model, request, recorded=False)
     for _ in islice(steps, WARM_UP):
         pass
@@ -199,7 +201,8 @@ def host_share(shape: Shape, model, prompt: list[int], nodes: int) -> dict:
 
 
 def binary_tree(nodes: int, q: Tensor | None = None) -> DraftTree:
-    """Two children per node, level by level, with a different token each; drawn from q if given."""
+    """A tree with two children per node, filled level by level, in which all tokens differ. q: the draft distribution
+    that the tokens count as drawn from; None for tokens without one."""
     tree = DraftTree()
     kind = "one_hot" if q is None else "without_replacement"
     for node in range(nodes):

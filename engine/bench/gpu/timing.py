@@ -1,6 +1,7 @@
-"""Milliseconds on a GPU: CUDA events, the L2 cache flushed, medians.
+"""Measures times on a GPU with CUDA events. The L2 cache is flushed before each run, and a time is the median of many
+runs.
 
-Without a GPU the same functions time on the CPU, so that tests can run the suites at toy size.
+Without a GPU, the same functions measure on the CPU, so that tests can run the suites at toy size.
 """
 
 import contextlib
@@ -18,7 +19,7 @@ FLUSH_BYTES = 512 * 2**20  # several times any L2 cache
 
 
 def require_gpu() -> None:
-    """Raises UserError where there is no GPU, or where Triton does not run on it."""
+    """Raise UserError if there is no GPU, or if Triton does not run on it."""
     from engine.fast.kernels.lang import runs_on
 
     if not torch.cuda.is_available():
@@ -28,14 +29,14 @@ def require_gpu() -> None:
 
 
 def here() -> torch.device:
-    """The device on which the suites run."""
+    """The device on which the suites run: the current CUDA device, or the CPU if there is none."""
     if torch.cuda.is_available():
         return torch.device("cuda", torch.cuda.current_device())
     return torch.device("cpu")
 
 
 class Deadline:
-    """The time that a suite may take. Parts for which too little is left are skipped and named."""
+    """The time that a suite may take, from now on. left: the seconds that are left."""
 
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
@@ -46,7 +47,8 @@ class Deadline:
 
 
 def captured(call: Callable[[], object]) -> Callable[[], object]:
-    """The call as a CUDA graph, so that its time contains no launch gaps. Exceptions of CUDA pass through."""
+    """A function that replays ``call`` as a CUDA graph, so that its time contains no gaps between launches; on a CPU,
+    ``call`` itself. Raises whatever CUDA raises."""
     if here().type != "cuda":
         return call
     recorder = Recorder(here())
@@ -59,10 +61,10 @@ def captured(call: Callable[[], object]) -> Callable[[], object]:
 
 
 def milliseconds(call: Callable[[], object], repeats: int = 40, flush: bool = True) -> float:
-    """Median of ``repeats`` runs, each between two events.
+    """The median time of ``repeats`` runs in milliseconds, each measured between two CUDA events.
 
-    flush: empty the L2 cache before each run by reading, because written data would still have to
-    leave the cache while the call runs. The read also keeps the GPU busy until the call is enqueued.
+    flush: replace the contents of the L2 cache before each run, by reading other memory; written data would still have
+    to leave the cache while the call runs. The read also keeps the GPU busy until the call is enqueued.
     """
     if here().type != "cuda":
         began = time.perf_counter()
@@ -85,7 +87,8 @@ def milliseconds(call: Callable[[], object], repeats: int = 40, flush: bool = Tr
 
 @contextlib.contextmanager
 def timed(owner: type, name: str) -> Iterator[list[float]]:
-    """A context that collects the seconds of every call of a method."""
+    """A context whose value is a list that collects the seconds of every call of this method. owner: the method's
+    class."""
     plain, seconds = owner.__dict__[name], []
     function = plain.__func__ if isinstance(plain, staticmethod) else plain
 
@@ -104,18 +107,19 @@ def timed(owner: type, name: str) -> Iterator[list[float]]:
 
 
 def ceilings(copied: int = 2**31, side: int = 8192) -> Ceilings:
-    """Measured by a copy of ``copied`` bytes and a bf16 product of matrices of side ``side``, on random data."""
+    """The rates of this machine, measured with a copy of ``copied`` bytes and a bf16 product of two matrices of side
+    ``side``, on random data."""
     return Ceilings(_bandwidth(copied), _rate(side))
 
 
 def _bandwidth(size: int) -> float:
-    """Bytes per second, read plus written."""
+    """The bytes per second, read plus written, of a copy of ``size`` bytes."""
     source = torch.randn(size // 4, device=here())
     target = torch.empty_like(source)
     return 2 * size * 1000 / milliseconds(lambda: target.copy_(source), 10, flush=False)
 
 
 def _rate(size: int) -> float:
-    """Operations per second."""
+    """The operations per second of a bf16 product of two matrices of side ``size``."""
     a, b = (torch.randn(size, size, device=here()).bfloat16() for _ in range(2))
     return 2 * size**3 * 1000 / milliseconds(lambda: a @ b, 10, flush=False)

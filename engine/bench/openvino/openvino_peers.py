@@ -1,4 +1,4 @@
-"""OpenVINO GenAI among the contestants."""
+"""Contestants that generate with OpenVINO GenAI."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from engine.errors import UserError
 from engine.parts.digest import digest_of
 from engine.parts.loading import ModelPaths
 
-FOLDER = ".venv-openvino"  # DRAFTSCOPE_OPENVINO_PEER names another one
+FOLDER = ".venv-openvino"  # DRAFTSCOPE_OPENVINO_PEER names another folder
 WAYS = {
     "openvino": ("plain", "plain", {}),
     "openvino lookup": ("lookup", "lookup", {"num_assistant_tokens": 5, "max_ngram_size": 3}),
@@ -21,13 +21,14 @@ WAYS = {
     "openvino draft 8": ("assisted", "draft", {"num_assistant_tokens": 8}),
     "openvino draft sure": ("assisted", "draft", {"assistant_confidence_threshold": 0.4}),
 }
-"""Name -> group, way of generating, and the settings put into its generation config."""
+"""From a contestant's name to its group, its way of generating, and the settings for its generation config."""
 ROUNDED = "openvino default"
-"""How the names begin of those that compute in the precision that the library chooses: bf16 where the processor has it."""
+"""The beginning of the names of contestants that compute in the precision that the library chooses, which is bf16 if
+the processor has it."""
 
 
 class GenAi:
-    """The peer's process. It ends when this process ends, because that closes the pipes."""
+    """The process of OpenVINO GenAI. It ends when this process ends, because then its pipes are closed."""
 
     def __init__(self, target: Path, draft: Path | None) -> None:
         worker = Path(__file__).with_name("worker.py")
@@ -41,7 +42,7 @@ class GenAi:
         )
 
     def ask(self, **request) -> dict:
-        """Raises UserError where the process has ended."""
+        """Send a request, and return the answer. Raises UserError if the process has ended."""
         try:
             self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
@@ -54,7 +55,8 @@ class GenAi:
 
 
 class GenAiContestant(Contestant):
-    """One way of generating. Its passes cannot be seen, so a call is counted for each token. exact: in fp32."""
+    """A contestant for one way of generating. Its passes cannot be observed, so a call is counted for each token.
+    exact: compute in fp32."""
 
     def __init__(self, name: str, peer: GenAi, exact: bool = True) -> None:
         self.name = name if exact else name.replace("openvino", ROUNDED)
@@ -62,21 +64,22 @@ class GenAiContestant(Contestant):
         self.group, self._way, self._settings = WAYS[name]
 
     def write(self, prompt, count, counters=None):
-        found = self._peer.ask(
+        reply = self._peer.ask(
             way=self._way,
             exact=self._exact,
             tokens=list(prompt),
             count=count,
             settings=self._settings,
         )
-        return Writing(found["tokens"], found["seconds"], max(1, len(found["tokens"])))
+        return Writing(reply["tokens"], reply["seconds"], max(1, len(reply["tokens"])))
 
 
 def genai_contestants(
     paths: ModelPaths, exact: Sequence[str] = tuple(WAYS), rounded: Sequence[str] = ()
 ) -> list[GenAiContestant]:
-    """All ways for which there are models, of those named. exact: in fp32. rounded: in the precision that the library
-    chooses. Raises UserError where the environment is missing, and for a model that its exporter refuses."""
+    """Contestants for those of the named ways whose models exist. exact: names of ways in fp32. rounded: names of ways
+    in the precision that the library chooses. Raises UserError if the environment is missing or the exporter refuses a
+    model."""
     draft = paths.parts.get("draft")
     exported = [exported_model(path) for path in (paths.target, draft) if path is not None]
     peer = GenAi(exported[0], exported[1] if draft is not None else None)
@@ -89,15 +92,16 @@ def genai_contestants(
 
 
 def environment() -> Path:
-    """Raises UserError where it has not been made."""
-    found = Path(os.environ.get("DRAFTSCOPE_OPENVINO_PEER", FOLDER)).absolute()
-    if not (found / "bin" / "python").exists():
+    """The folder of the peer's Python environment. Raises UserError if it has not been made."""
+    folder = Path(os.environ.get("DRAFTSCOPE_OPENVINO_PEER", FOLDER)).absolute()
+    if not (folder / "bin" / "python").exists():
         raise UserError("There is no OpenVINO GenAI yet; make openvino-peer makes its environment.")
-    return found
+    return folder
 
 
 def exported_model(path: str) -> Path:
-    """The folder of the exported model, made on first use: fp32, as in the checkpoint."""
+    """The folder of the exported model, which is written on first use, in fp32. Raises UserError if the export
+    fails."""
     home = environment()
     folder = home / "models" / f"{Path(path).name}-{digest_of(path)}"
     if folder.exists():

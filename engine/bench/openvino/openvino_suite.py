@@ -1,4 +1,4 @@
-"""`python -m engine bench --peer openvino`: this engine beside OpenVINO GenAI, interleaved, on the same prompts."""
+"""`python -m engine bench --peer openvino`: compares this engine with OpenVINO GenAI, in turns on the same prompts."""
 
 import subprocess
 import sys
@@ -26,14 +26,15 @@ QUICK = Plan(prompts=2, rounds=2, tokens=64)
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """Texts are compared with those of transformers' generate, which also takes part."""
+    """Measure, and return the report. Texts are compared with those of transformers' ``generate``, which also takes
+    part."""
     peers = genai_contestants(paths)
     reference = plain_generate(paths, "reference")
     lines: list[str] = []
 
     def judge(race: Race) -> list[Goal]:
         reading = reading_milliseconds(race.models.target)
-        ours = [each for each in race.suite.contestants if isinstance(each, Ours)]
+        ours = [contestant for contestant in race.suite.contestants if isinstance(contestant, Ours)]
         lines.append(_tokens_in_readings(race.table, reading))
         steady = steadiness(ours, race.suite.prompts[0].tokens)
         return goals_beside_openvino(race.table, race.costs[0] / reading, steady)
@@ -44,7 +45,8 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
 
 
 def _tokens_in_readings(table: Sequence[Row], reading: float) -> str:
-    """How a token of plain decoding compares with reading the weights once, which takes ``reading`` milliseconds."""
+    """A sentence with the time of a token of plain decoding, here and in OpenVINO, divided by ``reading``, the
+    milliseconds that reading the weights once takes."""
     here, there = (
         geometric_mean(row.tokens_per_second for row in table if row.contestant == name)
         for name in (plain().key, "openvino")
@@ -57,36 +59,37 @@ def _tokens_in_readings(table: Sequence[Row], reading: float) -> str:
 
 REPEATS = 40
 BUSY_PROCESSES = 2
-TEXTS, STEADY_TOKENS = 5, 96  # whose steps are timed; tokens of each
+TEXTS, STEADY_TOKENS = 5, 96  # texts whose steps are timed, and the tokens of each text
 
 
 def reading_milliseconds(target: LanguageModel) -> float:
-    """Median time of reading as many bytes as the model has weights, once, on all of torch's threads."""
+    """The median milliseconds that it takes to read as many bytes as the model's weights have, on all of torch's
+    threads."""
     weights = torch.ones(target.parameters, dtype=target.dtype)
-    taken = []
+    times = []
     for _ in range(REPEATS):
         began = time.perf_counter()
         weights.sum()
-        taken.append(1000 * (time.perf_counter() - began))
-    return median(taken)
+        times.append(1000 * (time.perf_counter() - began))
+    return median(times)
 
 
 def steadiness(ours: Sequence[Ours], prompt: Sequence[int]) -> dict[str, float]:
-    """By drafter, the median time of a step beside two busy processes, divided by that on a machine left
-    alone."""
-    found = {}
+    """For plain decoding and the chain drafter, the median time of a step beside two busy processes, divided by that on
+    a quiet machine, by name."""
+    ratios = {}
     for contestant in ours:
         if contestant.name in (plain().key, chain().key):
             contestant.write(prompt, STEADY_TOKENS)
             alone = _step(contestant, prompt)
             with _busy():
                 beside = _step(contestant, prompt)
-            found[contestant.name] = beside / alone
-    return found
+            ratios[contestant.name] = beside / alone
+    return ratios
 
 
 def _step(contestant: Ours, prompt: Sequence[int]) -> float:
-    """The median time of a step of ``TEXTS`` continuations."""
+    """The median milliseconds of a step, over the steps of ``TEXTS`` continuations of the prompt."""
     with torch_threads(contestant.models.target.torch_threads):
         return median(
             sum(step.milliseconds.values())

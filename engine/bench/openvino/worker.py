@@ -1,8 +1,9 @@
-"""The other end of the pipes, run by the peer's own Python: python worker.py TARGET [DRAFT].
+"""The process of OpenVINO GenAI, run by the peer's own Python: python worker.py TARGET [DRAFT].
 
-The folders hold exported models. A request is one line, {"way", "exact", "tokens", "count", "settings"}; its answer
-is {"tokens", "seconds"}. ``way`` is plain, draft or lookup; ``exact`` is fp32, else the library chooses the precision;
-settings go into the generation config. This file imports nothing of the project, which is not installed there.
+The arguments are folders of exported models. A request is one line, {"way", "exact", "tokens", "count", "settings"},
+and its answer is the line {"tokens", "seconds"}. ``way`` is plain, draft or lookup. If ``exact`` is true, the precision
+is fp32; if not, the library chooses it. The settings go into the generation config. This file imports nothing from the
+project, which is not installed in the peer's environment.
 """
 
 import json
@@ -18,7 +19,7 @@ EXACT = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"}
 
 
 def pipelines(target: str, draft: str | None):
-    """Each way of generating in each precision, made when it is first asked for."""
+    """A function from a way and whether it is exact to the pipeline, which is made when it is first requested."""
     open_target = partial(genai.LLMPipeline, target, "CPU")
     makers = {
         "plain": open_target,
@@ -32,24 +33,24 @@ def pipelines(target: str, draft: str | None):
 
 def answer(pipeline, tokens: list[int], count: int, settings: dict) -> dict:
     ids = np.array([tokens], np.int64)
-    given = genai.TokenizedInputs(ov.Tensor(ids), ov.Tensor(np.ones_like(ids)))
+    inputs = genai.TokenizedInputs(ov.Tensor(ids), ov.Tensor(np.ones_like(ids)))
     config = pipeline.get_generation_config()
     config.max_new_tokens, config.do_sample = count, False
     for name, value in settings.items():
         setattr(config, name, value)
     began = time.perf_counter()
-    found = pipeline.generate(given, config)
-    return {"tokens": list(found.tokens[0]), "seconds": time.perf_counter() - began}
+    output = pipeline.generate(inputs, config)
+    return {"tokens": list(output.tokens[0]), "seconds": time.perf_counter() - began}
 
 
 def main(target: str, draft: str | None = None) -> None:
     pipeline = pipelines(target, draft)
     answers, sys.stdout = sys.stdout, sys.stderr  # everything else that is printed goes to stderr
     for line in sys.stdin:
-        asked = json.loads(line)
-        chosen = pipeline(asked["way"], asked["exact"])
-        found = answer(chosen, asked["tokens"], asked["count"], asked["settings"])
-        print(json.dumps(found), file=answers, flush=True)
+        request = json.loads(line)
+        chosen = pipeline(request["way"], request["exact"])
+        reply = answer(chosen, request["tokens"], request["count"], request["settings"])
+        print(json.dumps(reply), file=answers, flush=True)
 
 
 if __name__ == "__main__":

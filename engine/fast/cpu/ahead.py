@@ -1,4 +1,4 @@
-"""Several rows of one text in one call: each is the likeliest token after the row before.
+"""Graphs that read several rows of one text in one call. Each row is the likeliest token after the row before it.
 
 A small draft model computes a row in a fraction of a millisecond, and calling its graph from Python costs nearly as
 much. So one graph holds several passes, with an argmax between each pass and the next.
@@ -32,19 +32,22 @@ BLOCKS = (2, 4, 7)
 
 
 class AheadGraph(nn.Module):
-    """count: logits that a call returns. features: indices into hidden_states to return."""
+    """``count`` passes as one graph: the likeliest token after a pass is the row that the next pass reads. features:
+    indices into hidden_states; the graph returns these states."""
 
     def __init__(self, module: nn.Module, count: int, features: Sequence[int]) -> None:
         super().__init__()
         self._module, self._count, self._features = module, count, features
 
     def forward(self, tokens: Tensor, positions: Tensor, bias: Tensor, *columns: Tensor):
-        """G: UNREAD, of which the first row may be a spare one. tokens, positions [G]; bias [G, C + G + count - 1], of
-        which pass i reads the last row and the columns up to its own; columns: as in ``PassGraph``.
+        """Run all passes. The first pass reads G = UNREAD rows, of which the first may be a spare row.
 
-        Returns logits [count, V] after the last token and after each row that follows it, the likeliest token [count]
-        after each, k and v [2 N, Hkv, G + count - 1, D] of all rows, and features [count, n*W] like the logits, if any
-        are wanted.
+        tokens, positions: [G]. bias: [G, C + G + count - 1]; the first pass uses all of its rows and every later pass
+        its last row, and each pass uses the columns that exist by then. columns: as in ``PassGraph``.
+
+        Returns logits [count, V] after the last token and after each row that follows it; the likeliest token for each
+        row of logits, [count]; k and v [2 N, Hkv, G + count - 1, D] of all rows; and, if ``features`` is not empty, the
+        features [count, n*W] of the rows that have logits.
         """
         read = columns[0].shape[2] + tokens.shape[0]
         layers = [Written(pair) for pair in zip(columns[::2], columns[1::2], strict=True)]
@@ -73,7 +76,8 @@ class AheadGraph(nn.Module):
 
 
 class Written(PassedColumns):
-    """Columns that grow with each pass. written: k and v of each pass."""
+    """One layer's columns in an ``AheadGraph``, which grow with each pass. written: the k and v that each pass
+    added."""
 
     def __init__(self, before: tuple[Tensor, Tensor]) -> None:
         super().__init__(before)
@@ -87,7 +91,8 @@ class Written(PassedColumns):
 
 @dataclass(frozen=True)
 class AheadPass:
-    """A graph that reads up to ``most`` rows, and then ``count`` - 1 rows that follow."""
+    """A compiled graph that reads up to ``most`` rows, and then ``count`` - 1 rows that it chooses itself. features:
+    whether the graph returns features."""
 
     graph: Calls
     count: int
@@ -99,8 +104,9 @@ class AheadPass:
         return self.graph.nbytes
 
     def __call__(self, columns: Columns, rows: Sequence[np.ndarray], place: int) -> ReadChain:
-        """Read rows, each argument [R, ...], after the columns in use, the first one at this place of the text, and the
-        rows that follow; all are added to the columns. Returns ``count`` rows, of which the first is the last one given."""
+        """Read R rows after the columns in use, and then ``count`` - 1 further rows; add all of them to the columns.
+        rows: the graph's arguments, each [R, ...]. place: position of the first row in the text. Returns the results of
+        ``count`` rows: of the last row in ``rows``, and of the further rows."""
         row_count = len(rows[0])
         spare = self.most - row_count
         if spare:
@@ -118,7 +124,7 @@ class AheadPass:
 
 
 class AheadPasses(ABC):
-    """The graphs of one module, made on first use. blocks: the numbers of rows for which there may be graphs."""
+    """The ahead graphs of one module, made on first use. blocks: values of ``count`` for which there may be a graph."""
 
     blocks: Sequence[int] = ()
 
@@ -128,8 +134,9 @@ class AheadPasses(ABC):
     def graph(
         self, count: int, capacity: int, features: tuple[int, ...] = (), ahead: bool = False
     ) -> AheadPass | None:
-        """The graph for this number of rows, buffers of this capacity and these features; None if it cannot be made, gives
-        other numbers than plain passes, or has no room. ahead: no pass wants it yet."""
+        """The graph that returns ``count`` rows and these features, for buffers of this capacity. None if the graph
+        cannot be made, gives other numbers than plain passes, or has no room in the budget. ahead: the graph is made
+        before a pass needs it."""
         if count not in self.blocks:
             return None
 
@@ -141,7 +148,8 @@ class AheadPasses(ABC):
 
     @abstractmethod
     def _compiled(self, count: int, capacity: int, features: tuple[int, ...]) -> AheadPass:
-        """Raises whatever OpenVINO raises, and ArithmeticError for other numbers."""
+        """Compile the graph. Raises whatever OpenVINO raises, and ArithmeticError if the graph's numbers differ from
+        those of plain passes."""
 
 
 def ahead_pass(
@@ -152,8 +160,9 @@ def ahead_pass(
     described: str,
     features: bool,
 ) -> AheadPass:
-    """graph: returns logits, the likeliest tokens, keys and values, and features if so. rows: as many as it reads at most, and
-    their positions. columns: k and v of each layer, [1, Hkv, C, D]."""
+    """Compile a graph that reads rows ahead. graph: returns logits, the likeliest tokens, k and v, and features if
+    ``features`` is true. rows: example arguments with the most rows that the graph reads, then their positions.
+    columns: k and v of each layer, [1, Hkv, C, D]. described: see ``compiled``."""
     most = len(rows[0])
     bias = torch.zeros(most, columns[0].shape[2] + most + count - 1)
     inputs = [*rows, bias, *columns]
@@ -162,7 +171,7 @@ def ahead_pass(
 
 
 class ModelAhead(AheadPasses):
-    """The ahead passes of a language model; none if the module is large, or attends through windows."""
+    """The ahead graphs of a language model. There are none if the module is large or has sliding windows."""
 
     def __init__(self, module: nn.Module, passes: CompiledPasses) -> None:
         super().__init__()
@@ -170,7 +179,7 @@ class ModelAhead(AheadPasses):
         self.blocks = () if passes.large or passes.windows != [None] else BLOCKS
 
     def prepare(self, features: tuple[int, ...], coming: Expected) -> None:
-        """Make the graphs that return these features, for this text."""
+        """Make the graphs that return these features, for the buffer capacities that the coming text needs."""
         for count in self.blocks:
             for capacity in self._passes.capacities(coming, count):
                 self.graph(count, capacity, features, ahead=True)
@@ -187,7 +196,7 @@ class ModelAhead(AheadPasses):
         return compiled_pass
 
     def _compare(self, compiled_pass: AheadPass, features: tuple[int, ...], capacity: int) -> None:
-        """Raises ArithmeticError unless plain passes over the same rows give the same numbers."""
+        """Raise ArithmeticError unless plain passes over the same rows give the same numbers."""
         for tokens in ([3], [1, 2]):
             before = self._passes.columns(capacity)
             before.reserve(capacity)
@@ -197,6 +206,6 @@ class ModelAhead(AheadPasses):
             expected = self._passes(
                 torch.tensor(rows), chain_mask(len(rows)), columns, graphs, features, None
             )
-            for actual, wanted in zip((results.logits, results.features), expected, strict=True):
-                if actual is not None and not close(actual, wanted[len(tokens) - 1 :]):
+            for actual, reference in zip((results.logits, results.features), expected, strict=True):
+                if actual is not None and not close(actual, reference[len(tokens) - 1 :]):
                     raise ArithmeticError("the compiled graph gives other numbers")

@@ -12,19 +12,21 @@ HIDDEN = np.float32("-inf")
 
 
 def padded(given: np.ndarray, shape: int) -> np.ndarray:
-    """given [R, ...] -> [P, ...], filled up with copies of the last row."""
+    """The array ``given`` [R, ...], filled up to [P, ...] with copies of its last row. shape: P."""
     spare = shape - len(given)
     return np.concatenate([given, given[-1:].repeat(spare, 0)]) if spare else given
 
 
 def positions(mask: RowMask, shape: int) -> np.ndarray:
-    """[P], places in the text."""
+    """The rows' positions in the text, [P]; spare rows repeat the last position. shape: P."""
     depths = mask.depths
     return np.array(depths + depths[-1:] * (shape - len(depths)), np.int64) + mask.first
 
 
 def bias(mask: RowMask, window: int | None, shape: int, capacity: int) -> np.ndarray:
-    """The numbers added to the scores of a pass, [P, C + P]: the buffer's columns, then the rows' own."""
+    """The bias that a pass adds to its attention scores, [P, C + P]: 0 where a row sees a column, else minus infinity.
+
+    The first C columns are the buffer's, the other P belong to the rows of the pass. shape: P. capacity: C."""
     rows = len(mask.ancestors)
     before = mask.scratch - rows  # scratch rows that earlier passes have read
     used = mask.committed + before
@@ -47,14 +49,14 @@ def bias(mask: RowMask, window: int | None, shape: int, capacity: int) -> np.nda
 
 
 def all_seen(rows: int, used: int, capacity: int) -> np.ndarray:
-    """The bias for rows that all see every column in use and every row."""
+    """The bias [R, C + R] for rows that all see the first ``used`` columns of the buffer and each other."""
     added = _nothing_seen(rows, rows, capacity)
     added[:, :used] = added[:, capacity:] = 0
     return added
 
 
 def chain_bias(start: int, rows: int, shape: int, capacity: int) -> np.ndarray:
-    """The bias for a chain: each row sees the first ``start`` columns, the rows before it and itself."""
+    """The bias [P, C + P] for a chain: each row sees the first ``start`` columns, the rows before it and itself."""
     added = _nothing_seen(rows, shape, capacity)
     added[:rows, :start] = 0
     np.copyto(added[:rows, capacity : capacity + rows], 0, where=np.tri(rows, dtype=bool))
@@ -62,9 +64,11 @@ def chain_bias(start: int, rows: int, shape: int, capacity: int) -> np.ndarray:
 
 
 def ahead_bias(start: int, spare: int, shape: int, capacity: int, count: int) -> np.ndarray:
-    """[P, C + P + count - 1], for a call that reads P rows, of which the first ``spare`` are spare ones, and then
-    ``count`` - 1 rows one by one, for which the last line stands: each row sees the first ``start`` columns, the rows
-    before it and itself, but no spare row; a spare row sees itself."""
+    """The bias [P, C + P + count - 1] for a call that reads P rows and then ``count`` - 1 rows one by one.
+
+    The first ``spare`` of the P rows are spare, and each of these sees only itself. Every other row sees the first
+    ``start`` columns, the rows before it and itself, but no spare row. The last line also serves the rows that are read
+    one by one."""
     added = np.full((shape, capacity + shape + count - 1), HIDDEN)
     added[spare:, :start] = 0
     for row in range(shape):
@@ -74,7 +78,7 @@ def ahead_bias(start: int, spare: int, shape: int, capacity: int, count: int) ->
 
 
 def _nothing_seen(rows: int, shape: int, capacity: int) -> np.ndarray:
-    """[P, C + P] in which a spare row sees itself and every other row sees nothing."""
+    """A bias [P, C + P] in which each spare row sees itself and the first ``rows`` rows see nothing."""
     added = np.full((shape, capacity + shape), HIDDEN)
     for row in range(rows, shape):
         added[row, capacity + row] = 0
@@ -82,7 +86,7 @@ def _nothing_seen(rows: int, shape: int, capacity: int) -> np.ndarray:
 
 
 def _bits(sets: list[int], size: int) -> np.ndarray:
-    """bool [len(sets), size]: bit j of each entry."""
+    """Bit masks as a bool array [len(sets), size]; element [i, j] is bit j of sets[i]."""
     width = (size + 7) // 8
     packed = b"".join(entry.to_bytes(width, "little") for entry in sets)
     octets = np.frombuffer(packed, np.uint8).reshape(len(sets), width)

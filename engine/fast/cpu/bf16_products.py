@@ -3,8 +3,8 @@
 Most published weights are bf16 numbers, and so are weights in 8 bits before their factors. An fp32 number has a
 mantissa of 24 bits, so it is the sum of three bf16 numbers, which have 8 bits each. A product of two bf16 numbers is
 exact in fp32. So the rows are split into three, all three are multiplied by the matrix in one product that sums in
-fp32, and the three results are added. No bit of the matrix is lost, nor of the rows, except for what is smaller than
-2^-126 and counts as 0; and the matrix takes half of the memory that it would take as fp32.
+fp32, and the three results are added. No bit of the matrix or of the rows is lost, except that parts smaller than
+2^-126 count as 0. The matrix takes half of the memory that it would take as fp32.
 
 Which kernel multiplies depends on the processor and on the number of rows, and a kernel might round where another does
 not. So every number of rows that a pass may have is tried first, with rows and a matrix whose products no kernel may
@@ -32,18 +32,19 @@ log = logging.getLogger(__name__)
 LEAST = 100_000
 """Numbers in a matrix; for a smaller one, splitting the rows costs more than it saves."""
 EIGHT_BITS = 127  # the largest number in a row of 8-bit weights; its factor is chosen so
-SAMPLE = 8  # rows that are looked at first, so that large matrices of other numbers cost little
+SAMPLE = 8  # rows that are tested first, so that most unsuitable matrices are rejected quickly
 CLEARLY = 0.95
 """Products in bf16 must take less than this share of the time of fp32 products."""
 COUNTS = (*range(1, 65), *range(72, PREFILL_ROWS + 1, 8))
-"""Numbers of rows that are tried: those of all passes, because larger numbers are rounded up (``engine.fast.cpu.row_shape``)."""
+"""Numbers of rows that are tried. Passes have no other numbers, because ``engine.fast.cpu.row_shape`` rounds larger
+ones up."""
 PROVEN = Remembered("bf16_products.json")
 
 
 @cache
 def bf16_pays() -> bool:
     """Whether this CPU multiplies rows by bf16 matrices faster than by fp32 matrices, and loses no bit. The time is
-    measured once per process. Of the rounds the fastest counts, because other work makes rounds slower only."""
+    measured once per process. The fastest round counts, because other work can only make a round slower."""
     try:
         if "BF16" not in core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
             return False
@@ -55,21 +56,23 @@ def bf16_pays() -> bool:
 
 
 def _proven() -> bool:
-    """Whether products with any of COUNTS rows lose no bit; tried once per machine."""
+    """Whether bf16 products lose no bit for any number of rows in COUNTS; tried once per machine."""
     return once_per_machine(PROVEN, lambda: lossless(multiply_in_thirds, COUNTS))
 
 
 def once_per_machine(memory: Remembered, holds: Callable[[], bool]) -> bool:
-    """Whether ``holds`` is true of this machine's kernels: from memory if it was measured before, else measured now."""
-    known, here = memory.read(), machine()
-    if not isinstance(known.get(here), bool):
-        known[here] = holds()
-        memory.write(known)
-    return known[here]
+    """The result of ``holds()`` for this machine's kernels: read from ``memory`` if an earlier process stored it there,
+    else computed now and stored."""
+    results, here = memory.read(), machine()
+    if not isinstance(results.get(here), bool):
+        results[here] = holds()
+        memory.write(results)
+    return results[here]
 
 
 def machine() -> str:
-    """Everything that the choice of kernels depends on."""
+    """A text that names everything that OpenVINO's choice of kernels depends on: processor, version, threads,
+    limits."""
     import openvino
 
     limits = [os.environ.get(f"{prefix}_MAX_CPU_ISA", "") for prefix in ("ONEDNN", "DNNL")]
@@ -78,7 +81,7 @@ def machine() -> str:
 
 
 Multiply = Callable[[np.ndarray], np.ndarray]
-"""Rows [R, K] -> their products with a matrix [R, N]."""
+"""A function from rows [R, K] to the products [R, N] of these rows with one matrix."""
 
 
 def lossless(making: Callable[[np.ndarray], Multiply], counts: Sequence[int]) -> bool:
@@ -86,7 +89,7 @@ def lossless(making: Callable[[np.ndarray], Multiply], counts: Sequence[int]) ->
 
     The numbers of rows and matrix are chosen so that a sum in fp32 has to round nowhere, in whichever order a kernel
     adds: each of the three parts of a row gives whole multiples of a power of two, fewer than 2^24 of them, and the
-    large parts cancel. So all that differs from the exact product was lost by the kernel."""
+    large parts cancel. So any difference from the exact product is a bit that the kernel lost."""
     rows, matrix = _telling_rows(max(counts)), _telling_matrix()
     exact = rows.astype(np.float64) @ matrix.T.astype(np.float64)
     multiply = making(matrix)
@@ -98,7 +101,7 @@ _OUTPUTS = 256
 
 
 def _telling_rows(count: int) -> np.ndarray:
-    """[count, 2 * _HALF] whole numbers of 24 bits, with something in each third."""
+    """Rows [count, 2 * _HALF] of whole numbers of 24 bits, which need all three bf16 parts."""
     numbers = np.random.default_rng(0)
     high = numbers.integers(2**7 + 1, 2**8 - 1, (count, _HALF)) << 16
     # a rest of 15 bits, so that its upper 8 bits are multiples of 2^7
@@ -108,24 +111,26 @@ def _telling_rows(count: int) -> np.ndarray:
 
 
 def _telling_matrix() -> np.ndarray:
-    """[_OUTPUTS, 2 * _HALF]: the second half takes away the high parts that the first half adds."""
+    """A matrix [_OUTPUTS, 2 * _HALF] whose second half is minus its first half, so the rows' high parts cancel."""
     first = np.random.default_rng(1).integers(-3, 4, (_OUTPUTS, _HALF))
     return np.concatenate([first, -first], 1).astype(np.float32)
 
 
 def multiply_in_thirds(matrix: np.ndarray) -> Multiply:
-    """Products as ``split_products`` makes them, on the threads of this process."""
+    """The function that multiplies rows by this matrix [N, K] as ``split_products`` does, on the threads of this
+    process. Raises ValueError if ``split_products`` leaves the product as it is."""
     return multiplied(matrix, split_products)
 
 
 def multiplied(matrix: np.ndarray, change: Callable[[object], int]) -> Multiply:
-    """Products with this matrix [N, K] after a change of the OpenVINO model, on the threads of this process. Raises ValueError
-    unless the change is of this one product."""
+    """The function that multiplies rows by this matrix [N, K] on the threads of this process, in a changed OpenVINO
+    model. change: rewrites the model of this one product and returns how many products or matrices it replaced. Raises
+    ValueError unless that is 1."""
     import openvino
     from openvino import opset13 as ops
 
-    given = ops.parameter([-1, matrix.shape[1]], np.float32)
-    model = openvino.Model([ops.matmul(given, matrix, False, True)], [given])
+    rows_input = ops.parameter([-1, matrix.shape[1]], np.float32)
+    model = openvino.Model([ops.matmul(rows_input, matrix, False, True)], [rows_input])
     if change(model) != 1:
         raise ValueError("the matrix is too small, or holds other numbers")
     request = core().compile_model(model, "CPU", settings(threads())).create_infer_request()
@@ -134,35 +139,36 @@ def multiplied(matrix: np.ndarray, change: Callable[[object], int]) -> Multiply:
 
 @dataclass(frozen=True)
 class Bf16Matrix:
-    """bits: the upper 16 bits of the numbers [N, K]. scale: a factor for each row [N]; None if all are 1."""
+    """A matrix of bf16 numbers, with a factor for each row. bits: the upper 16 bits of the numbers, [N, K]. scale: the
+    factors [N]; None if all are 1."""
 
     bits: np.ndarray
     scale: np.ndarray | None
 
 
 def split_products(model) -> int:
-    """Replace an OpenVINO model's products with large matrices by products of bf16 parts, if the matrix loses no bit
-    by it; returns how many products were replaced."""
+    """Replace an OpenVINO model's products with large matrices by products of bf16 parts; return how many were
+    replaced. A product stays in fp32 if its matrix would lose a bit."""
     thirds: dict[tuple, object] = {}
     count = 0
     for node in model.get_ordered_ops():
         matrix = large_matrix(node, LEAST)
-        found = None if matrix is None else bf16_matrix(matrix)
-        if found is None:
+        parts = None if matrix is None else bf16_matrix(matrix)
+        if parts is None:
             continue
         rows = node.input_value(0)
         key = rows.get_node().get_friendly_name(), rows.get_index()
         if key not in thirds:
             thirds[key] = _in_thirds(rows)
-        node.output(0).replace(_product(thirds[key], found, len(rows.get_partial_shape())))
+        node.output(0).replace(_product(thirds[key], parts, len(rows.get_partial_shape())))
         count += 1
     model.validate_nodes_and_infer_types()
     return count
 
 
 def bf16_matrix(matrix: np.ndarray) -> Bf16Matrix | None:
-    """A matrix [N, K] of fp32 numbers as bf16 numbers, with a factor for each row if the numbers come from 8 bits; None
-    if they are others."""
+    """An fp32 matrix [N, K] as bf16 numbers, without loss of a bit; None if that is impossible. A matrix that was
+    unpacked from 8-bit weights becomes whole numbers with a factor for each row."""
     if not np.any(matrix.view(np.uint32) & 0xFFFF):
         return Bf16Matrix(_upper(matrix), None)
     if len(matrix) > SAMPLE and bf16_matrix(matrix[:SAMPLE]) is None:
@@ -185,7 +191,8 @@ def _upper(numbers: np.ndarray) -> np.ndarray:
 
 
 def large_matrix(node, least: int) -> np.ndarray | None:
-    """The matrix [N, K] of a product with a matrix of at least so many numbers; else None."""
+    """The fp32 matrix [N, K] that this node of an OpenVINO model multiplies rows by. None if the node is no such
+    product, or if the matrix holds fewer than ``least`` numbers."""
     if not by_a_matrix(node):
         return None
     matrix = node.input_value(1).get_node().data
@@ -195,7 +202,7 @@ def large_matrix(node, least: int) -> np.ndarray | None:
 
 
 def _in_thirds(rows):
-    """rows [R, K] or [1, R, K] -> bf16 [3, R, K]; the sum over the first axis is the rows."""
+    """Split fp32 rows [R, K] or [1, R, K] into three bf16 parts [3, R, K] whose sum over the first axis is the rows."""
     from openvino import opset13 as ops
 
     if len(rows.get_partial_shape()) == 2:
@@ -208,17 +215,17 @@ def _in_thirds(rows):
 
 
 def _product(thirds, matrix: Bf16Matrix, rank: int):
-    """thirds [3, R, K], matrix [N, K] -> output [R, N], or [1, R, N] if the rank is 3."""
+    """The products of rows in three parts [3, R, K] with a matrix [N, K]: [R, N], or [1, R, N] if ``rank`` is 3."""
     from openvino import Shape, Tensor, Type
     from openvino import opset13 as ops
 
     weights = Tensor(Type.bf16, Shape(matrix.bits.shape))
     weights.data.view(np.uint16)[...] = matrix.bits
     bias = np.zeros(len(matrix.bits), np.float32)
-    given = [thirds, ops.constant(weights), ops.constant(bias)]
-    outputs = [each.output(0) for each in given]
-    found = own_operations().create("FullyConnected", outputs, {"output_type": "f32"})
-    high, middle, low = ops.split(found, np.int64(0), 3).outputs()
+    inputs = [thirds, ops.constant(weights), ops.constant(bias)]
+    outputs = [node.output(0) for node in inputs]
+    products = own_operations().create("FullyConnected", outputs, {"output_type": "f32"})
+    high, middle, low = ops.split(products, np.int64(0), 3).outputs()
     total = ops.add(ops.add(low, middle), high)
     if matrix.scale is not None:
         total = ops.multiply(total, ops.constant(matrix.scale))
@@ -226,16 +233,16 @@ def _product(thirds, matrix: Bf16Matrix, rank: int):
 
 
 def _trial_pass(split: bool):
-    """Five rows through a few matrix products, as fp32 or in thirds."""
+    """A function that runs five rows through four matrix products. split: in bf16 parts instead of fp32."""
     import openvino
     from openvino import opset13 as ops
 
-    given = ops.parameter([1, 5, 1024], np.float32)
-    rows = given
+    rows_input = ops.parameter([1, 5, 1024], np.float32)
+    rows = rows_input
     for seed in range(4):
         matrix = np.full((1024, 1024), 2.0 ** -(10 + seed), np.float32)
         rows = ops.matmul(rows, matrix, False, True)
-    model = openvino.Model([rows], [given])
+    model = openvino.Model([rows], [rows_input])
     if split:
         split_products(model)
     request = core().compile_model(model, "CPU", settings(threads())).create_infer_request()

@@ -1,9 +1,9 @@
-"""The compiled graphs that a process holds beyond one for each model, within a budget of bytes.
+"""Holds the compiled graphs of a process, except for one graph per model, within a budget of bytes.
 
 Each compiled graph packs a copy of the weights for itself. A model needs one graph, which takes passes of all sizes;
-every other graph only saves time. So all the others share one budget: a graph is made while there is room. When there
-is none, passes do without the graph, until so many have done without that the graph is worth the time of making
-it; then the least recently used graphs go.
+every other graph only saves time. So these other graphs share one budget. A graph is made while there is room for it.
+When there is no room, passes do without the graph, until so many passes have done without it that it is worth the time
+of making it. Then the least recently used graphs are dropped.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ SETTING = "DRAFTSCOPE_GRAPH_MEMORY"
 USUAL = "1 GB"
 UNITS = {"MB": 10**6, "GB": 10**9}
 LACKING = 300
-"""Passes that do without a graph before others go for it. The graph saves a pass about a millisecond, and making the
-graph takes some hundred times as long."""
+"""Passes that do without a graph before other graphs are dropped to make room for it. The graph saves a pass about a
+millisecond, and making the graph takes some hundred times as long."""
 AHEAD = 0.5
 """Share of the budget that may be filled with graphs which no pass has wanted yet."""
 SPARED = 0.15
-"""Share of the budget that may be filled while a server tries what its visitors may want."""
+"""Share of the budget that may be filled while a server tries in advance the drafters that its visitors may use."""
 MOST_NOTES = 4096  # graphs of which the budget remembers that passes lacked them
 
 
@@ -46,7 +46,7 @@ Key = tuple[int, Hashable]
 
 
 class Budget:
-    """most: bytes. Safe for several threads."""
+    """The compiled graphs that a process holds, of at most ``most`` bytes in all. Safe for several threads."""
 
     def __init__(self, most: int) -> None:
         self.most, self.used = most, 0
@@ -59,7 +59,7 @@ class Budget:
         return len(self._held)
 
     def held(self, key: Key) -> Sized | None:
-        """The graph, which now counts as just used; None if it is not held."""
+        """The graph with this key, which then counts as just used; None if it is not held."""
         with self._lock:
             entry = self._held.get(key)
             if entry is not None:
@@ -67,7 +67,8 @@ class Budget:
             return entry
 
     def lacks(self, key: Key, needed: int, ahead: bool) -> bool:
-        """Whether a pass must do without this graph of about ``needed`` bytes. ahead: no pass wants the graph yet."""
+        """Whether a pass must do without this graph of about ``needed`` bytes, for lack of room. Counts the passes that
+        do. ahead: the graph would be made before a pass needs it."""
         with self._lock:
             most = self.most * self._share
             if needed > most:
@@ -82,7 +83,8 @@ class Budget:
 
     @contextmanager
     def spared(self) -> Iterator[None]:
-        """Within this context, nearly all of the budget stays free for what visitors will use."""
+        """Within this context, only a share SPARED of the budget is filled; the rest stays free for visitors'
+        graphs."""
         self._share = SPARED
         try:
             yield
@@ -91,8 +93,8 @@ class Budget:
 
     @contextmanager
     def unbounded(self) -> Iterator[None]:
-        """Within this context there is room for all graphs: a bench runs many drafters in turn in one process, each of which
-        has the budget for itself where people use it."""
+        """Within this context, there is room for all graphs. A benchmark runs many drafters in turn in one process; in
+        real use each of them has the whole budget for itself."""
         most, self.most = self.most, sys.maxsize
         try:
             yield
@@ -101,7 +103,8 @@ class Budget:
 
     @contextmanager
     def making(self, wait: bool) -> Iterator[bool]:
-        """One thread makes graphs at a time. wait: for the others; else the context is False beside them."""
+        """A context in which one thread at a time makes graphs. Its value is whether this thread may make one. wait:
+        wait until no other thread makes a graph; if false, the value is False while another thread does."""
         free = self._making.acquire(blocking=wait)
         try:
             yield free
@@ -110,7 +113,8 @@ class Budget:
                 self._making.release()
 
     def put(self, key: Key, graph: Sized) -> bool:
-        """Hold the graph; the least recently used ones go until there is room. False if it is larger than the budget."""
+        """Hold the graph, and drop the least recently used graphs until there is room. Returns False, without holding
+        the graph, if it is larger than the budget."""
         with self._lock:
             self._lacked.pop(key, None)
             most, needed = self.most * self._share, graph.nbytes
@@ -127,8 +131,8 @@ class Budget:
         return True
 
     def drop(self, family: int) -> None:
-        """Let all graphs of this family go. Called wherever Python frees a family, in the middle of ``drop`` and ``put``
-        too."""
+        """Drop all graphs of this family. Python calls this when it frees the family, which may happen in the middle of
+        another ``drop`` or ``put``."""
         gone: list[Sized] = []
         with self._lock:
             self._let_go([key for key in list(self._held) if key[0] == family], gone)
@@ -136,22 +140,23 @@ class Budget:
                 del self._lacked[key]
 
     def _let_go(self, keys: Iterable[Key | None], gone: list[Sized]) -> None:
-        """keys: of graphs that may have gone since, with their family. gone: gets the graphs, which the caller frees after the
-        lock: each may free families of its own."""
+        """Remove the graphs with these keys, and append them to ``gone``. Keys whose graph has been dropped are
+        ignored. The caller frees ``gone`` after it has released the lock, because freeing a graph may free families."""
         last = [graph for key in keys if (graph := self._held.pop(key, None)) is not None]
         gone += last
         freed = sum(graph.nbytes for graph in last)
-        self.used -= freed  # not in one line: what frees families must not run between reading and writing ``used``
+        # not in one line: no family may be freed between reading and writing ``used``
+        self.used -= freed
 
 
 _families = count()
 
 
 class Family(Generic[T]):
-    """Graphs of one kind of one model, as far as the budget holds them."""
+    """The graphs of one kind of one model. The budget may drop any of them."""
 
     def __init__(self, budget: Budget | None = None) -> None:
-        """budget: if not the process's."""
+        """budget: None for the budget of this process."""
         self._budget = graph_memory() if budget is None else budget
         self._number = next(_families)
         self._needed = 1  # bytes of a graph; unknown before the first was made
@@ -159,14 +164,15 @@ class Family(Generic[T]):
         weakref.finalize(self, self._budget.drop, self._number).atexit = False
 
     def held(self, key: Hashable) -> T | None:
-        """The graph, if it was made."""
+        """The graph if the budget holds it, else None."""
         return self._budget.held((self._number, key))
 
     def of(self, key: Hashable, make: Callable[[], T | None], ahead: bool = False) -> T | None:
-        """The graph, made if there is room for it; None while passes must do without.
+        """The graph with this key, made now if it is not held and there is room for it; None while passes must do
+        without.
 
-        make: returns None for a graph that cannot be used, and is not asked for that graph again. ahead: no pass wants
-        the graph yet.
+        make: makes the graph, or returns None if the graph cannot be used; then it is not called for this key again.
+        ahead: the graph is made before a pass needs it.
         """
         budget, place = self._budget, (self._number, key)
         graph = budget.held(place)
@@ -188,12 +194,12 @@ class Family(Generic[T]):
 
 @cache
 def graph_memory() -> Budget:
-    """The budget of this process. Raises UserError for a setting that is no number of bytes."""
+    """The budget of this process. Raises UserError if the environment variable in SETTING is no number of MB or GB."""
     return Budget(wanted_bytes(os.environ.get(SETTING, "").strip() or USUAL))
 
 
 def wanted_bytes(text: str) -> int:
-    """The bytes of a text such as "1 GB", "1.5 GB" or "300 MB". Raises UserError for other texts."""
+    """The number of bytes that a text such as "1 GB", "1.5 GB" or "300 MB" states. Raises UserError for other texts."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?) ?(MB|GB)", text, re.IGNORECASE | re.ASCII)
     if match is None:
         raise UserError(f'{SETTING} must be a number of MB or GB, such as "{USUAL}", not {text!r}.')

@@ -1,4 +1,4 @@
-"""Calling a compiled graph with arrays."""
+"""Calls compiled graphs with NumPy arrays."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -19,12 +19,12 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 SMALL = 2**14
-"""An argument of up to this many elements is copied to the place where the graph expects one of its shape, which
-takes less time than giving the graph another place."""
+"""An argument of up to this many elements is copied into memory that is kept for arguments of its shape. That takes
+less time than giving the graph a new tensor."""
 MOST_HALVED = 10**8
-"""Bytes of a graph beyond which there is none on half of the threads, because that one would hold the weights again."""
+"""Larger graphs, in bytes, have no second graph on half of the threads, because it would hold the weights once more."""
 MOST_PLACES = 64
-"""Such places that a graph keeps."""
+"""Pieces of such memory that a graph keeps, one for each argument and shape."""
 
 
 def shared(array: np.ndarray):
@@ -46,12 +46,12 @@ class Calls:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory, without those of the graph on half of the threads."""
+        """The bytes of memory that the graph takes, without the second graph on half of the threads."""
         return self._graph.nbytes
 
     @property
     def stored(self) -> bool:
-        """Whether it reads matrices of 4 or 8 bits as they are stored."""
+        """Whether the graph reads matrices of 4 or 8 bits as they are stored."""
         return self._graph.stored
 
     def __call__(
@@ -61,11 +61,11 @@ class Calls:
         take: Callable[..., T],
         columns: list | None = None,
     ) -> T:
-        """Returns the result of ``take`` on the outputs numbered ``wanted``. ``take`` must not keep the
-        outputs: the next call overwrites them.
+        """Run the graph, and return the result of ``take`` on the outputs whose numbers are in ``wanted``.
 
-        given: the first arguments. columns: the other arguments, already shared and the same objects
-        from call to call, so they are handed over only once.
+        given: the first arguments. columns: the other arguments, as OpenVINO tensors; they are handed over only if the
+        list is another object than in the last call. take: must copy the outputs, because the next call overwrites
+        them.
         """
         with self._lock:
             if is_halved():
@@ -73,17 +73,18 @@ class Calls:
             half = PACE.half
             request = self._request(half)
             began = perf_counter()
-            found = request(given, wanted, columns)
+            outputs = request(given, wanted, columns)
             seconds = perf_counter() - began
             PACE.saw(self._shortest.slowness(given[0].shape, seconds, not half))
-            return take(*found)
+            return take(*outputs)
 
     def _request(self, half: bool) -> "_Request":
-        """On half of the threads if wanted, and if there is room for another graph."""
+        """The request on all threads. half: on half of them, if there are several and there is room for another
+        graph."""
         if not half or threads() == 1 or self.nbytes > MOST_HALVED:
             return self._whole
-        found = self._halved.of("half", self._half)
-        return self._whole if found is None else found.request
+        half_graph = self._halved.of("half", self._half)
+        return self._whole if half_graph is None else half_graph.request
 
     def _half(self) -> "_Half | None":
         try:
@@ -101,7 +102,7 @@ class _Half:
 
 
 class _Request:
-    """A compiled graph with the arguments it was given last."""
+    """A compiled graph, with the arguments of its last call."""
 
     def __init__(self, model) -> None:
         self._request = model.create_infer_request()

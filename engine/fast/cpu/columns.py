@@ -1,4 +1,4 @@
-"""Keys and values of all layers in one buffer, read by both compiled graphs and the module."""
+"""Keys and values of all layers in one buffer, which both the compiled graphs and the module read."""
 
 import weakref
 
@@ -11,10 +11,12 @@ from engine.fast.cpu.row_shape import RowShape
 from engine.model.cache import KVCache, KVLayer
 
 FIRST = 128
-"""First capacity of a text of a small model; full buffers double. So there are few capacities, and a graph for each."""
+"""First capacity, in columns, for a text of a small model; a full buffer doubles. So there are few capacities, and the
+ahead graphs need one graph for each."""
 
 STEP = 128
-"""Other capacities are multiples of this, so that a graph's preparations for one size also serve the next text."""
+"""Other capacities are multiples of this number, so that a graph's preparations for one size also serve the next
+text."""
 
 MOST_FREE = 4
 """Buffers of one size that a model keeps from texts that have ended."""
@@ -23,8 +25,8 @@ MOST_FREE_BYTES = 2**26
 
 
 class Buffer:
-    """numbers [2 N, Hkv, C, D]. given: the same memory as a compiled graph takes it, k and v of each layer,
-    [1, Hkv, C, D]."""
+    """The memory for the columns of one text: keys and values of N layers. numbers: [2 N, Hkv, C, D]. given: the same
+    memory as the arguments of a compiled graph, k and v of each layer, [1, Hkv, C, D]."""
 
     def __init__(self, *shape: int) -> None:
         self.numbers = torch.zeros(*shape)
@@ -32,35 +34,36 @@ class Buffer:
         self._between: dict[tuple[int, int], list] = {}
 
     def between(self, first: int, stop: int) -> list:
-        """The part of ``given`` that belongs to the layers first to stop - 1; the same list each time."""
+        """The part of ``given`` that belongs to the layers first to stop - 1; repeated calls return the same list."""
         return self._between.setdefault((first, stop), self.given[2 * first : 2 * stop])
 
 
 class Buffers:
-    """The buffers of one model. Those of texts that have ended are used again: their memory is in place, and the graph
-    that read them last need not be told about them."""
+    """The buffers of one model. Buffers of texts that have ended are used again: their memory is in place, and the
+    graph that read a buffer last still holds it as its argument."""
 
     def __init__(self) -> None:
         self._free: dict[torch.Size, list[Buffer]] = {}
 
     def take(self, *shape: int) -> Buffer:
-        """A buffer of zeros."""
+        """A buffer of zeros with this shape."""
         try:
             buffer = self._free[torch.Size(shape)].pop()
         except (KeyError, IndexError):
             return Buffer(*shape)
-        buffer.numbers.zero_()  # what a graph masks must still be finite
+        buffer.numbers.zero_()  # numbers that a graph masks must still be finite
         return buffer
 
     def give_back(self, buffer: Buffer) -> None:
         free = self._free.setdefault(buffer.numbers.shape, [])
-        held = sum(each.numbers.nbytes for every in self._free.values() for each in every)
+        held = sum(entry.numbers.nbytes for entries in self._free.values() for entry in entries)
         if len(free) < MOST_FREE and held + buffer.numbers.nbytes <= MOST_FREE_BYTES:
             free.append(buffer)
 
 
 class Columns(KVCache):
-    """The columns of one text, in a buffer of the model's. shape: how many rows the passes that read it have."""
+    """The columns of one text, in one of the model's buffers. shape: decides how many rows each pass over the text
+    has."""
 
     def __init__(
         self,
@@ -89,21 +92,22 @@ class Columns(KVCache):
 
     @property
     def given(self) -> list:
-        """See ``Buffer``."""
+        """The buffer's memory as the arguments of a compiled graph: k and v of each layer, [1, Hkv, C, D]."""
         return self._buffer.given
 
     def between(self, first: int, stop: int) -> list:
-        """See ``Buffer``."""
+        """The part of ``given`` that belongs to the layers first to stop - 1; repeated calls return the same list."""
         return self._buffer.between(first, stop)
 
     def write(self, first: int, start: int, fresh: np.ndarray, count: int) -> None:
-        """Put the first ``count`` rows of k and v [2 n, Hkv, R, D] of n layers, from ``first`` on, at column
-        ``start``. The number of columns in use stays the same."""
+        """Write the first ``count`` rows of ``fresh`` to the columns from ``start`` on. fresh: k and v [2 n, Hkv, R, D]
+        of n layers, of which ``first`` is the first. The number of columns in use stays the same."""
         layers = slice(2 * first, 2 * first + len(fresh))
         self._array[layers, :, start : start + count] = fresh[:, :, :count]
 
     def append(self, fresh: np.ndarray, count: int) -> None:
-        """Put the first ``count`` rows of [2 N, Hkv, R, D] after the columns in use, where there is room."""
+        """Write the first ``count`` rows of ``fresh`` [2 N, Hkv, R, D] behind the columns in use. The caller has
+        reserved the room."""
         start = self.length
         self._array[:, :, start : start + count] = fresh[:, :, :count]
         self.length = start + count
@@ -125,15 +129,15 @@ class Columns(KVCache):
 
 
 def doubled(capacity: int, columns: int) -> int:
-    """The capacity, doubled until it holds this many columns."""
+    """The capacity, doubled as often as necessary to hold this many columns."""
     while capacity < columns:
         capacity *= 2
     return capacity
 
 
 def capacities(coming: Expected, rows: int) -> list[int]:
-    """The capacity that passes of so many rows of a small model need after the prompt, and the next one if the text may
-    grow so long. Few texts need a third."""
+    """The capacity that a small model's passes over ``rows`` rows need after the prompt, and its double if the text may
+    grow so long. Few texts need a third capacity."""
     first = doubled(FIRST, coming.prompt + rows)
     return [first, 2 * first] if coming.length + rows > first else [first]
 

@@ -31,13 +31,14 @@ from engine.model.session import UNREAD, Session
 log = logging.getLogger(__name__)
 
 PARTS = 3
-"""Passes of a usual number of rows that take less time than one pass of an unusual number."""
+"""So many passes with one of the numbers of rows that have graphs of their own take less time than one pass with
+another number."""
 
 
 class CompiledModel(LanguageModel):
-    """A language model whose full passes are those of ``CompiledPasses``: the same weights, and the same
-    logits up to rounding. Passes through some of a small model's layers use ``CompiledStretches`` if these were prepared;
-    other passes go through the module, on the same columns."""
+    """A language model whose full passes are those of ``CompiledPasses``: the same weights, and the same logits up to
+    rounding. Passes through some of a small model's layers use ``CompiledStretches`` if these were prepared. Other
+    passes go through the module, on the same columns."""
 
     torch_threads = 1
     """torch does only small operations; while waiting for more, its threads would spin beside OpenVINO's."""
@@ -72,10 +73,10 @@ class CompiledModel(LanguageModel):
         return self.passes.columns(capacity)
 
     def read_view(self, tokens: Sequence[int], mask: RowMask, columns: Columns) -> Tensor:
-        """Rows behind columns that somebody chose; returns their logits [R, V]."""
+        """Read R tokens behind the columns of a view; returns their logits [R, V]."""
         graphs = self.passes.graphs_with(())
-        given = torch.tensor(self.readable(tokens))
-        return self.passes(given, mask, columns, graphs, (), None)[0]
+        inputs = torch.tensor(self.readable(tokens))
+        return self.passes(inputs, mask, columns, graphs, (), None)[0]
 
     def prepare_stretches(self, cuts: Iterable[int], nodes: int) -> None:
         self._prepare(pairwise(sorted({0, *cuts, self.layers})), (1, 1 + nodes))
@@ -84,8 +85,10 @@ class CompiledModel(LanguageModel):
         self._prepare(pairwise(sorted({0, *exits})), (1,))
 
     def _prepare(self, parts: Iterable[tuple[int, int]], rows: Sequence[int]) -> None:
-        """Of a large model nothing: its stretches would hold the weights of its layers once more, for 6 to 10 % less time
-        per step of ``del`` with 135 M parameters."""
+        """Make the stretches of a small model for passes of these numbers of rows.
+
+        A large model gets none: its stretches would hold the weights of its layers once more, and would take only 6 to
+        10 % off the time of a step (measured with the drafter ``del`` and 135 M parameters)."""
         if self.passes.large:
             return
         try:
@@ -108,7 +111,7 @@ class CompiledModel(LanguageModel):
 
 
 class CompiledSession(Session):
-    """See ``Session``."""
+    """A ``Session`` whose passes run through compiled graphs where there are any."""
 
     def __init__(
         self,
@@ -120,7 +123,7 @@ class CompiledSession(Session):
         super().__init__(model, cache, features)
         self._graphs = {features: graphs}
         self._shapes: dict[int, RowShape] = {}  # for passes through stretches, by first layer
-        self._prompt: list[int] = []  # tokens that the first pass over a draft is to read as well
+        self._prompt: list[int] = []  # postponed: the first pass over a draft reads these as well
 
     def _tokens(self, rows: Rows) -> Tensor:
         return torch.from_numpy(np.array(rows.tokens, np.int64))
@@ -187,7 +190,8 @@ class CompiledSession(Session):
         return chain
 
     def _ahead(self, tokens: Sequence[int], count: int) -> ReadChain | None:
-        """Read tokens after everything that was read, and the rows that follow; None if there is no graph for that."""
+        """Read tokens after all columns, scratch rows included, and ``count`` - 1 further rows; None without a
+        graph."""
         start = self.length + self.rows
         self._cache.reserve(start + len(tokens) + count - 1)
         graph = self.model.ahead.graph(count, self._cache.capacity, self.features)
@@ -205,7 +209,8 @@ class CompiledSession(Session):
         return passes(given, mask, self._cache, self._graphs[features], features, last)
 
     def _keeps(self, begun: Begun) -> bool:
-        """Where the way on is not compiled, a whole pass over the same rows takes less time."""
+        """Whether the pass goes on from the drafter's rows. It does not where the remaining layers are not compiled: a
+        whole pass over the same rows then takes less time."""
         way = self.model.stretches.way(Layers(first=begun.layer))
         return way is not None and super()._keeps(begun)
 
@@ -228,7 +233,9 @@ class CompiledSession(Session):
 
 
 def compiled_model(module, tokenizer, name: str) -> CompiledModel | None:
-    """The compiled model; None, with a line in the log, if the module keeps its own passes."""
+    """The compiled model. If the module cannot be compiled, the reason is logged and None is returned.
+
+    Raises UserError for an invalid setting."""
     try:
         return CompiledModel(module, tokenizer, name)
     except UserError:

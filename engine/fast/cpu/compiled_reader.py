@@ -1,6 +1,7 @@
-"""A method's own pass over a text on a CPU: rows that see the columns of the rows before them, compiled by OpenVINO.
+"""Compiled passes of a drafter's own small module over a text on a CPU; its rows see the columns of earlier rows.
 
-Letters in shapes: R rows, P rows of the pass (the spare ones come last), C columns of the buffers, D head size, N layers.
+Letters in shapes: R rows, P rows of the pass (the spare ones come last), C columns of the buffers, D head size, N
+layers.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ T = TypeVar("T")
 
 
 class Attention:
-    """The attention of a pass: each row sees columns and rows as the bias says.
+    """The attention of one pass over R rows, for a module that is being traced.
 
-    bias: [R, C + R], added to the scores. columns: k and v of each layer, [1, Hkv, C, D].
+    bias: [R, C + R], added to the scores; it decides which columns and rows a row sees. columns: k and v of each layer,
+    [1, Hkv, C, D].
     """
 
     def __init__(self, bias: Tensor, columns: Sequence[Tensor]) -> None:
@@ -33,25 +35,25 @@ class Attention:
         self._fresh: list[Tensor] = []
 
     def __call__(self, layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        """[1, H, R, D] -> [1, H, R, D]"""
+        """The layer's attention: queries [1, H, R, D], keys and values [1, Hkv, R, D] -> [1, H, R, D]."""
         self._fresh += (keys, values)
         before = self._columns[2 * layer : 2 * layer + 2]
         return attended_after(before, queries, keys, values, self._bias)
 
     def without_batch(self, layer: int, *rows: Tensor) -> Tensor:
-        """Attention for rows without the batch dimension: [H, R, D] -> [H, R, D]."""
-        return self(layer, *(each[None] for each in rows))[0]
+        """The layer's attention for queries, keys and values without the batch dimension: [H, R, D] -> [H, R, D]."""
+        return self(layer, *(tensor[None] for tensor in rows))[0]
 
     @property
     def fresh(self) -> Tensor:
-        """The rows' own k and v, [2 N, Hkv, R, D]."""
+        """Keys and values of the rows themselves, [2 N, Hkv, R, D]."""
         return torch.cat(self._fresh)
 
 
 class CompiledReader:
-    """The pass of one module, compiled for any number of rows and, if it is small, for each usual number.
+    """The pass of one module, compiled for any number of rows and, if the module is small, again for frequent numbers.
 
-    sizes: the usual numbers. graphs: see ``Graphs``.
+    sizes: the numbers of rows that have graphs of their own. graphs: see ``Graphs``.
     """
 
     def __init__(
@@ -64,9 +66,12 @@ class CompiledReader:
         usual: Sequence[int] = (),
         capacity: int = FIRST,
     ) -> None:
-        """graph: takes what ``rows`` makes, then bias and columns as ``Attention`` does. shape: N, Hkv and D of the columns.
-        rows: arguments for so many rows, of which no two are alike. described: see ``compiled``. parameters: their number.
-        usual: numbers of rows of the usual passes. capacity: of a text's first columns. Raises what ``compiled`` raises."""
+        """Compile the module. Raises the exceptions of ``compiled``.
+
+        graph: its arguments are those that ``rows`` returns, then bias and columns as in ``Attention``. shape: N, Hkv
+        and D of the columns. rows(R): example arguments for R rows, no two rows alike. described: see ``compiled``.
+        parameters: the number of the module's weights. usual: frequent numbers of rows, ascending. capacity: of the
+        columns that a text begins with."""
         self._shape, self._rows, self._capacity = shape, rows, capacity
         self._buffers = Buffers()
         self._change = change_in_rows(shape[0], parameters)
@@ -77,7 +82,7 @@ class CompiledReader:
             return Calls(compiled(graph, self.arguments(Size(3, 3)), described, fixed))
 
         def example(count: int) -> list[np.ndarray]:
-            return [each.numpy() for each in self.arguments(Size(count, FIRST))]
+            return [argument.numpy() for argument in self.arguments(Size(count, FIRST))]
 
         self.graphs = Graphs(make(None), make, self.sizes, example)
 
@@ -99,5 +104,6 @@ class CompiledReader:
         wanted: Sequence[int],
         take: Callable[..., T],
     ) -> T:
-        """One pass. given: the arguments before the columns, of P rows. wanted, take: see ``Calls``."""
+        """Run one pass over P rows. given: the arguments before the columns. wanted, take: as for ``Calls``, whose
+        result is returned."""
         return self.graphs.of(len(given[0]))(given, wanted, take, columns.given)

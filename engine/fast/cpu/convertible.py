@@ -1,4 +1,4 @@
-"""Whether a module can be compiled, and what its passes ask for."""
+"""Tests whether OpenVINO can compile a module, and finds the module's sliding windows and the shapes of its columns."""
 
 import torch
 from torch import Tensor, nn
@@ -13,11 +13,11 @@ _BY_LENGTH = {"dynamic", "longrope"}  # rotary angles that change as the text gr
 
 
 class NotConvertible(Exception):
-    """The reason why a module keeps its own passes."""
+    """A module cannot be compiled; its passes stay uncompiled. The message is the reason."""
 
 
 def check(module: nn.Module) -> None:
-    """Raises NotConvertible if the module cannot be compiled."""
+    """Raise NotConvertible if the module cannot be compiled."""
     if {parameter.dtype for parameter in module.parameters()} != {torch.float32}:
         raise NotConvertible("its weights are not fp32")
     for part in module.modules():
@@ -28,7 +28,7 @@ def check(module: nn.Module) -> None:
 
 
 class _Asked(RowMask):
-    """A mask that records the windows for which it was asked."""
+    """A mask that records the sliding windows for which the module requested it."""
 
     def __init__(self) -> None:
         super().__init__(0, [0, 1], [0b1, 0b11], _CPU)
@@ -41,7 +41,8 @@ class _Asked(RowMask):
 
 @torch.no_grad()
 def windows_of(module: nn.Module, count: int, layers: Layers) -> list[int | None]:
-    """The sliding windows of some layers of a module with ``count`` layers; None for full attention."""
+    """The different sliding windows of these layers of a module with ``count`` layers; None stands for full
+    attention."""
     mask, tokens = _Asked(), torch.zeros(2, dtype=torch.long)
     rows = torch.zeros(2, module.get_input_embeddings().embedding_dim)
     passed(module, rows, tokens, mask.row_positions, mask, KVCache.empty(count, 2), layers)
@@ -50,10 +51,11 @@ def windows_of(module: nn.Module, count: int, layers: Layers) -> list[int | None
 
 @torch.no_grad()
 def seen(module: nn.Module) -> tuple[list[Tensor], list[int | None]]:
-    """Make a pass of two rows through the module; returns k and v of each layer [1, Hkv, 2, D], and the windows."""
+    """Run a pass of two rows through the module; returns k and v of each layer, [1, Hkv, 2, D], and the sliding windows
+    of the layers without repetition, with None for full attention."""
     mask = _Asked()
     layers = module.config.get_text_config().num_hidden_layers
     cache = KVCache.empty(layers, 2)
     forward(module, torch.zeros(1, 2, dtype=torch.long), mask.row_positions[None], mask, cache, ())
-    columns = [each for layer in cache.layers for each in (layer.keys, layer.values)]
+    columns = [tensor for layer in cache.layers for tensor in (layer.keys, layer.values)]
     return columns, list(mask.windows)

@@ -1,4 +1,4 @@
-"""The number of threads that compiled passes use: measured when the first pass is made.
+"""The number of threads that compiled passes use, measured when the first graph is compiled.
 
 On a quiet machine, using all cores is faster. Beside other busy processes, a pass waits for its slowest
 thread at each of some fifty synchronisation points, and fewer threads may be faster. The threads are
@@ -37,7 +37,7 @@ def settings(count: int) -> dict:
 
 @cache
 def threads() -> int:
-    """The number of threads for this process, at most OMP_NUM_THREADS, which torch follows."""
+    """The number of threads for this process: at most torch's number, which follows OMP_NUM_THREADS."""
     most = torch.get_num_threads()
     counts = sorted({1, max(1, most // 2), most})
     if len(counts) == 1:
@@ -47,25 +47,26 @@ def threads() -> int:
 
 
 def fewest_that_pays(milliseconds: dict[int, float]) -> int:
-    """Given the time of a pass by number of threads: all threads, or the fastest number if it is clearly faster."""
+    """The number of threads to use: all threads, or the fastest number if it is clearly faster. milliseconds: time of a
+    pass, by number of threads."""
     most, best = max(milliseconds), min(milliseconds, key=milliseconds.get)
     return best if milliseconds[best] < CLEARLY * milliseconds[most] else most
 
 
 def timed(passes: Mapping[K, Callable[[], object]]) -> dict[K, Sequence[float]]:
-    """Seconds of each of ``ROUNDS`` rounds. The passes take turns, so that a busy moment affects all of them; a first
-    round warms up."""
-    taken: dict[K, list[float]] = {count: [] for count in passes}
+    """The times of each pass in seconds, one for each of ``ROUNDS`` rounds. The passes take turns, so that a busy
+    moment affects all of them. A round before these warms up."""
+    seconds: dict[K, list[float]] = {count: [] for count in passes}
     for _ in range(ROUNDS + 1):
         for count, run in passes.items():
             began = perf_counter()
             run()
-            taken[count].append(perf_counter() - began)
-    return {count: times[1:] for count, times in taken.items()}
+            seconds[count].append(perf_counter() - began)
+    return {count: times[1:] for count, times in seconds.items()}
 
 
 def _trial_pass(count: int) -> Callable[[], object]:
-    """One row through a few matrix products, on ``count`` threads."""
+    """A function that runs one row through a few matrix products, on ``count`` threads."""
     request = _trial_model(count).create_infer_request()
     row = np.zeros((1, WIDTH), np.float32)
     return lambda: request.infer([row])
@@ -75,9 +76,9 @@ def _trial_model(count: int):
     import openvino
     from openvino import opset13
 
-    given = opset13.parameter([1, WIDTH], np.float32)
-    row = given
+    row_input = opset13.parameter([1, WIDTH], np.float32)
+    row = row_input
     for seed in range(DEPTH):
         weight = np.full((WIDTH, WIDTH), 1 / WIDTH + seed, np.float32)
         row = opset13.matmul(row, weight, False, True)
-    return core().compile_model(openvino.Model([row], [given]), "CPU", settings(count))
+    return core().compile_model(openvino.Model([row], [row_input]), "CPU", settings(count))

@@ -1,4 +1,4 @@
-"""Returning memory to the system that this process does not need. Where the system has no such calls, nothing happens."""
+"""Returns unneeded memory of this process to the system. Where the system has no calls for this, nothing happens."""
 
 import ctypes
 import mmap
@@ -9,13 +9,14 @@ PAGEOUT = 21  # of Linux; the numbers stay, in the file that they come from
 
 
 def give_back() -> None:
-    """Return freed memory to the system; otherwise the C library would keep it for later."""
+    """Return freed memory to the system. Without this call, the C library keeps it for later allocations."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 def not_wanted(address: int, size: int) -> None:
-    """Numbers of a file that will hardly be read again need not stay in memory while the file is open."""
+    """Let the system drop the memory pages between an address and ``size`` bytes behind it. Pages of a file are read
+    from the file again when they are needed."""
     first, end = -(-address // PAGE) * PAGE, (address + size) // PAGE * PAGE
     if end > first:
         with suppress(OSError, AttributeError):

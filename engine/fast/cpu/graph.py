@@ -1,4 +1,4 @@
-"""A full pass of a transformers module as one function of tensors, without a state of its own.
+"""Writes a full pass of a transformers module as one stateless function of tensors.
 
 The keys and values of a session go in as arguments, and those of its new rows come out, so one compiled
 graph serves every session, any tree, and any number of rows and columns. The module's code is traced as
@@ -18,8 +18,9 @@ NAME = "draftscope_graph"
 
 
 class PassGraph(nn.Module):
-    """layers: how many the module has. windows: their sliding windows, with None for a layer without one.
-    features: indices into hidden_states to return; each costs about a hundredth of a pass."""
+    """The full pass of a module, for tracing. layers: the number of the module's layers. windows: the different sliding
+    windows of the layers; None stands for full attention. features: indices into hidden_states to return; each index
+    costs about a hundredth of a pass."""
 
     def __init__(
         self,
@@ -34,11 +35,12 @@ class PassGraph(nn.Module):
         self._features = list(features)
 
     def forward(self, vectors: Tensor, positions: Tensor, looked: Tensor, *given: Tensor):
-        """vectors [R, W], the rows' embeddings; positions [R]; looked: the rows that get logits.
+        """Run the pass. Returns logits [len(looked), V], the rows' own k and v [2 N, Hkv, R, D], and the features, each
+        [R, W].
 
-        given: for each window the bias added to the scores, [R, C + R]; then k and v of each layer,
-        [1, Hkv, C, D], unless nothing was read before and C is 0. Returns logits [looked, V], the rows' own
-        k and v [2 N, Hkv, R, D], and the features, each [R, W].
+        vectors: the rows' embeddings, [R, W]. positions: [R]. looked: indices of the rows that get logits. given: for
+        each window the bias [R, C + R] that is added to the scores; then k and v of each layer, [1, Hkv, C, D], which
+        are left out if C is 0.
         """
         masks = dict(zip(self._windows, given, strict=False))
         columns = given[len(masks) :]
@@ -55,13 +57,14 @@ class PassGraph(nn.Module):
             logits_to_keep=looked,
             row_mask=masks,
         )
-        fresh = torch.cat([each for layer in cache.layers for each in layer.fresh])
+        fresh = torch.cat([tensor for layer in cache.layers for tensor in layer.fresh])
         features = [output.hidden_states[index][0] for index in self._features]
         return output.logits[0], fresh, *features
 
 
 class PassedColumns(CacheLayerMixin):
-    """One layer's columns in a pass: those from before the pass, if there are any, and those that the pass makes."""
+    """One layer's columns in a pass. before: k and v of earlier rows, or None. fresh: k and v of the rows of the
+    pass."""
 
     is_sliding = False
 
@@ -103,7 +106,8 @@ def attention(
     s_aux: Tensor | None = None,
     **_: object,
 ) -> tuple[Tensor, None]:
-    """query [1,H,R,D], key and value [1,Hkv,C+R,D] -> ([1,R,H,D], None)."""
+    """The attention function of a traced module: query [1,H,R,D], key and value [1,Hkv,C+R,D] -> ([1,R,H,D], None).
+    row_mask: the bias [R,C+R] by sliding window. s_aux: the attention sink of each head, [H]."""
     sinks = None
     if s_aux is not None:
         sinks = s_aux.view(1, key.shape[1], -1, 1).expand(-1, -1, -1, query.shape[2])
@@ -121,10 +125,11 @@ def attended(
     softcap: float | None = None,
     sinks: Tensor | None = None,
 ) -> Tensor:
-    """query [1,H,R,D], key and value [1,Hkv,C+R,D], bias [R,C+R] of 0 and minus infinity, sinks [1,Hkv,H/Hkv*R,1] ->
-    [1,H,R,D]. scale: None is D ** -0.5.
+    """Attention of R rows to C + R columns; returns [1,H,R,D].
 
-    The rows of q heads that share a k head are read as one head.
+    query: [1,H,R,D]. key, value: [1,Hkv,C+R,D]. bias: [R,C+R], 0 or minus infinity. scale: None means D ** -0.5.
+    softcap: bounds the scores by tanh; None means no bound. sinks: [1,Hkv,H/Hkv*R,1]. Query heads that share a key head
+    are computed as one head with more rows.
     """
     heads, kv_heads, size = query.shape[1], key.shape[1], value.shape[-1]
     scale = query.shape[-1] ** -0.5 if scale is None else scale
@@ -146,8 +151,8 @@ def attended(
 def attended_after(
     before: Sequence[Tensor], queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor
 ) -> Tensor:
-    """Attention of rows to earlier columns and to themselves. before: k and v [1,Hkv,C,D] of the columns; keys,
-    values: [1,Hkv,R,D], of the rows themselves."""
+    """Attention of R rows to C earlier columns and to each other; returns [1,H,R,D]. before: k and v [1,Hkv,C,D] of the
+    columns. keys, values: [1,Hkv,R,D], of the rows. bias: [R,C+R]."""
     keys, values = (torch.cat(pair, 2) for pair in zip(before, (keys, values), strict=True))
     return attended(queries, keys, values, bias)
 

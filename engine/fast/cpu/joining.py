@@ -18,8 +18,10 @@ from engine.fast.cpu.freed_memory import not_wanted
 
 
 def join_products(model, weights: Iterable[Tensor] = ()) -> int:
-    """Join products in an OpenVINO model; returns the number of joined products. weights: of the module that was
-    converted; those that are joined become parts of the joined matrix."""
+    """Join the products of the same rows in an OpenVINO model; returns the number of joined products.
+
+    weights: the weights of the module that was converted. A weight whose product is joined becomes a part of the joined
+    matrix."""
     places = {weight.data_ptr(): weight for weight in weights}
     several = [group for group in products_by_rows(model) if len(group) > 1]
     for group in several:
@@ -29,7 +31,7 @@ def join_products(model, weights: Iterable[Tensor] = ()) -> int:
 
 
 def products_by_rows(model) -> Iterable[list]:
-    """The products of an OpenVINO model with matrices, those of the same rows together."""
+    """The nodes of an OpenVINO model that multiply rows by a matrix of weights, grouped by their rows."""
     groups: dict[tuple, list] = {}
     for node in model.get_ordered_ops():
         if by_a_matrix(node):
@@ -63,8 +65,9 @@ def _join(group: Sequence, places: dict[int, Tensor]) -> None:
 
 
 def join(group: Sequence, joined, sizes: Sequence[int], transposed: bool = True) -> None:
-    """Replace products of the same rows by parts of their product with the joined matrix. sizes: outputs of each.
-    transposed: the matrix is [N, K]."""
+    """Replace products of the same rows by parts of one product with the joined matrix.
+
+    sizes: the number of outputs of each product. transposed: whether the joined matrix is [N, K] instead of [K, N]."""
     from openvino import opset13
 
     product = opset13.matmul(group[0].input_value(0), joined, False, transposed)
@@ -78,12 +81,13 @@ def join(group: Sequence, joined, sizes: Sequence[int], transposed: bool = True)
 def _joined(
     matrices: Sequence[np.ndarray], own: Sequence[Tensor | None], outputs: int
 ) -> np.ndarray:
-    """The matrices as one. own: the module's weights of the same memory, as far as they are known."""
-    known = len(own) > 0 and all(
+    """The matrices joined along axis ``outputs``. own: the module's weights that share memory with the matrices, None
+    for an unknown one; if all are known, they become parts of the joined matrix."""
+    all_own = len(own) > 0 and all(
         weight is not None and weight.is_contiguous() and weight.shape == matrix.shape
         for weight, matrix in zip(own, matrices, strict=True)
     )
-    if not known:
+    if not all_own:
         return np.concatenate(matrices, outputs)
     ends = [weight.data_ptr() + weight.nbytes for weight in own]
     first, rows = own[0].detach(), sum(map(len, own))
@@ -97,6 +101,6 @@ def _joined(
 
 
 def _reaches(tensor: Tensor, end: int) -> bool:
-    """Whether the memory that the tensor is a part of goes on to this address."""
+    """Whether the tensor's storage reaches up to this address."""
     memory = tensor.untyped_storage()
     return memory.data_ptr() + memory.nbytes() >= end

@@ -1,10 +1,10 @@
-"""Whether passes run on half of their threads, by the times of the latest passes.
+"""Decides from the times of the latest passes whether passes run on half of their threads.
 
 The threads of a pass wait for each other some hundred times. Beside other busy processes the system gives the threads
-turns of milliseconds, so a pass on all cores may take several times as long as usual. On half of the cores it is a
-little slower on a quiet machine, and often much faster on a busy one.
+turns of milliseconds, so a pass on all cores may take several times as long as on a quiet machine. On half of the cores
+a pass is a little slower on a quiet machine, and often much faster on a busy one.
 
-A pass may also be slow because the caches do not hold its weights. No other process takes a core then, so the system
+A pass may also be slow because the caches do not hold its weights. Then no other process takes a core, and the system
 interrupts none of the threads.
 """
 
@@ -21,34 +21,38 @@ except ImportError:  # Windows
     resource = None
 
 SLOW = 2.0
-"""Times the shortest time of the same pass."""
+"""A pass is slow if it takes at least so many times the shortest time of the same pass."""
 LATEST, MOST = 6, 3
-"""Of the latest passes so many may be slow; with one more, the next ones run on half of the threads."""
+"""MOST of the LATEST passes may be slow; if more are slow, the next passes run on half of the threads."""
 STAY = 400  # passes on half of the threads, before all are tried again
 FORGIVE = 1.001  # growth of the shortest time with every pass: the machine may have changed
 GAIN = 0.9
-"""Passes on half of the threads must take less than this share of the time of the slow ones; else other reasons made
-these slow, and half of the threads is not tried for a while."""
+"""Passes on half of the threads must take less than this share of the time of the slow passes. If they do not, the slow
+passes had another cause, and half of the threads is not tried for a while."""
 
 
 def interruptions() -> int | None:
-    """How often the system has taken a core from a thread of this process; None where the system does not tell."""
+    """How often the system has taken a core from a thread of this process; None where the system does not count
+    this."""
     return None if resource is None else resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
 class Pace:
-    """half: whether the next pass is to run on half of its threads. counted: as ``interruptions``."""
+    """Decides on how many threads the next pass runs.
+
+    half: whether it runs on half of its threads. counted: returns the number of interruptions, as ``interruptions``
+    does."""
 
     def __init__(self, counted: Callable[[], int | None] = interruptions) -> None:
         self._counted, self._count = counted, counted()
         self.half = False
         self._latest: deque[float] = deque(maxlen=LATEST)  # slowness of passes on all threads
-        self._halved: list[float] = []  # and of those on half of them
+        self._halved: list[float] = []  # slowness of passes on half of the threads
         self._ignored = 0  # passes until slow ones count again
         self._patience = STAY
 
     def saw(self, slowness: float) -> None:
-        """slowness: the time of a pass, divided by the shortest time of the same pass on all threads."""
+        """Take note of a pass. slowness: its time, divided by the shortest time of the same pass on all threads."""
         interrupted = self._interrupted()
         if self.half:
             self._halved.append(slowness)
@@ -58,16 +62,17 @@ class Pace:
             self._ignored -= 1
         else:
             self._latest.append(slowness if interrupted else 1.0)
-            self.half = sum(each >= SLOW for each in self._latest) > MOST
+            self.half = sum(entry >= SLOW for entry in self._latest) > MOST
 
     def _interrupted(self) -> bool:
-        """Whether a thread was interrupted since the last call, as far as the system tells."""
+        """Whether a thread was interrupted since the last call; True where the system does not count interruptions."""
         before, self._count = self._count, self._counted()
         return self._count is None or self._count != before
 
     def _end(self) -> None:
-        """Go back to all threads, and ignore slow passes for longer and longer if half of the threads did not help."""
-        if median(self._halved) > GAIN * median(each for each in self._latest if each >= SLOW):
+        """Go back to all threads. If half of the threads did not help, ignore slow passes for a while, each time twice
+        as long as the time before."""
+        if median(self._halved) > GAIN * median(slow for slow in self._latest if slow >= SLOW):
             self._ignored, self._patience = self._patience, 2 * self._patience
         else:
             self._patience = STAY
@@ -83,7 +88,9 @@ class Shortest:
         self._times: dict[tuple, float] = {}
 
     def slowness(self, shape: tuple, seconds: float, whole: bool) -> float:
-        """The time divided by the shortest so far. whole: the pass ran on all threads, so its time counts."""
+        """The time of a pass, divided by the shortest time so far of passes with this shape; 1.0 for the first pass.
+
+        whole: whether the pass ran on all threads; only such times count as the shortest."""
         shortest = self._times.get(shape, inf) * FORGIVE
         if whole:
             shortest = self._times[shape] = min(shortest, seconds)
@@ -91,4 +98,4 @@ class Shortest:
 
 
 PACE = Pace()
-"""Of this process: other work slows all of its passes."""
+"""The pace of this process: other work on the machine slows all of its passes."""

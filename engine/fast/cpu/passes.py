@@ -32,11 +32,11 @@ from engine.model.row_mask import RowMask
 _CPU = torch.device("cpu")
 _LOGITS, _FRESH, _FEATURES = 0, 1, 2  # outputs of a PassGraph; the features come last
 MOST_SETS = 4
-"""Sets of features that may have graphs for usual sizes, beside the graphs without features."""
+"""Sets of features that may have graphs for frequent numbers of rows, beside the graphs without features."""
 
 
 class Pass(Calls):
-    """A graph of a whole pass. features: the indices into hidden_states that it returns."""
+    """A compiled graph of a whole pass. features: indices into hidden_states; the graph returns these states."""
 
     def __init__(self, graph: Compiled, traced: PassGraph, features: tuple[int, ...]) -> None:
         super().__init__(graph)
@@ -45,7 +45,7 @@ class Pass(Calls):
 
 @dataclass(frozen=True)
 class FeatureGraphs:
-    """Graphs, and the indices into hidden_states that they return."""
+    """Graphs that return the same features. features: indices into hidden_states; the graphs return these states."""
 
     features: tuple[int, ...]
     graphs: Graphs
@@ -53,8 +53,8 @@ class FeatureGraphs:
 
 @dataclass(frozen=True)
 class Way:
-    """How a pass is computed. shape: its rows, spare ones included. looked: the rows that get logits. wanted: the part
-    of these logits that is returned."""
+    """How a pass is computed. shape: the number of its rows, spare ones included. looked: indices of the rows that get
+    logits. wanted: the part of these logits that is returned."""
 
     graph: Pass
     shape: int
@@ -63,11 +63,13 @@ class Way:
 
 
 class CompiledPasses:
-    """The passes of one module, compiled, and compared with the module's own. One graph takes passes of all sizes; it
-    is made anew, in place of the old one, when features are wanted that it does not return. Small modules also have
-    graphs for usual sizes, for each set of features and without; of the sets, those used last are kept.
+    """The compiled passes of one module, compared with the module's own passes.
 
-    Raises NotConvertible, and whatever OpenVINO or the module raises while the graph is made.
+    One graph takes passes of all sizes. If it does not return features that are requested, a new graph that returns
+    them replaces it. Small modules also have graphs for frequent numbers of rows: one group without features, and one
+    for each of the MOST_SETS sets of features that were used last.
+
+    The constructor raises NotConvertible, and whatever OpenVINO or the module raises while the graph is made.
     """
 
     def __init__(self, module: nn.Module) -> None:
@@ -91,11 +93,12 @@ class CompiledPasses:
         self.tidy()
 
     def columns(self, capacity: int) -> Columns:
-        """Columns of a new text. capacity: how many it will need; those of a small model begin with FIRST."""
+        """Empty columns for a new text. capacity: how many columns a large model's text begins with; a small model's
+        text begins with FIRST."""
         return self._columns(capacity if self.large else FIRST, self.row_shape())
 
     def capacities(self, coming: Expected, rows: int) -> list[int]:
-        """The capacities of buffers that passes over so many rows need, for a small model."""
+        """The buffer capacities that passes over ``rows`` rows of the coming text need; none for a large model."""
         return [] if self.large else capacities(coming, rows)
 
     def _columns(self, capacity: int, shape: RowShape) -> Columns:
@@ -104,15 +107,15 @@ class CompiledPasses:
 
     @property
     def width(self) -> int:
-        """The hidden size W"""
+        """The hidden size W."""
         return self._embed.embedding_dim
 
     def described(self, what: object) -> str:
-        """Describes a graph of the module, for the name of the file in which the graph is kept."""
+        """A text that identifies a graph of the module; the name of the graph's file depends on it. what: the graph."""
         return f"{type(self._module).__name__} {what} {self._module.config.to_json_string()}"
 
     def row_shape(self) -> RowShape:
-        """A new row shape for one session's passes through a stretch of layers."""
+        """A new row shape for the passes of one session, or for its passes through one stretch of layers."""
         return RowShape(self._change, self.sizes, 0 if self.large else SWITCH)
 
     def shared_row_shape(self) -> RowShape:
@@ -120,12 +123,12 @@ class CompiledPasses:
         return RowShape(self._change)
 
     def windows_of(self, layers: Layers) -> list[int | None]:
-        """The sliding windows of these layers, with None for a layer without one."""
+        """The different sliding windows of these layers; None stands for full attention."""
         return windows_of(self._module, self.layers, layers)
 
     @contextmanager
     def tracing(self) -> Iterator[None]:
-        """Within this context, the module has the attention function of graphs."""
+        """Within this context, the module uses the attention function that graphs are traced with."""
         self._module.set_attn_implementation(NAME)
         try:
             yield
@@ -133,8 +136,8 @@ class CompiledPasses:
             self._module.set_attn_implementation(PLAIN)
 
     def prepare(self, features: tuple[int, ...], most_rows: int) -> None:
-        """Make the graphs that return these features: the one for all sizes, and those for the usual sizes in passes of
-        up to ``most_rows`` rows. Raises as the constructor does."""
+        """Make the graphs that return these features: the graph for all sizes, and those for the frequent numbers of
+        rows that passes of up to ``most_rows`` rows use. Raises the exceptions of the constructor."""
         feature_graphs = self.graphs_with(features)
         for rows in self.sizes:
             if rows <= rounded(most_rows, self.sizes):
@@ -149,10 +152,11 @@ class CompiledPasses:
         features: tuple[int, ...],
         last: int | None,
     ) -> tuple[Tensor | None, Tensor | None]:
-        """inputs: token ids [R] or vectors [R, W] -> logits [last, V], features [R, n*W]; the rows'
-        k and v are added to the columns.
+        """Read R rows; returns logits [last, V] and features [R, n*W], and adds the rows' k and v to the columns.
 
-        feature_graphs: return the features. last: how many of the last rows get logits; None: all, 0: none.
+        inputs: token ids [R] or vectors [R, W]. feature_graphs: graphs that return at least ``features``. last: how
+        many of the last rows get logits; None means all. For 0 the logits are None, and for no features the features
+        are None.
         """
         way = self._way(len(inputs), columns, feature_graphs, last)
         return self._passed(inputs, mask, columns, features, last, way)
@@ -176,13 +180,13 @@ class CompiledPasses:
         last: int | None,
         way: Way,
     ) -> tuple[Tensor | None, Tensor | None]:
-        """Like ``__call__``."""
+        """Read R rows in the given way; arguments and results as for ``__call__``."""
         returned = way.graph.features
         rows = len(inputs)
         biases = [bias(mask, window, way.shape, columns.capacity) for window in self.windows]
-        wanted = [_FRESH, *(_FEATURES + returned.index(index) for index in features)]
+        numbers = [_FRESH, *(_FEATURES + returned.index(index) for index in features)]
         if last != 0:
-            wanted.append(_LOGITS)
+            numbers.append(_LOGITS)
 
         def take(fresh, *outputs):
             columns.append(fresh, rows)
@@ -195,10 +199,10 @@ class CompiledPasses:
 
         vectors = padded(self.vectors(inputs), way.shape)
         arguments = [vectors, positions(mask, way.shape), way.looked, *biases]
-        return way.graph(arguments, wanted, take, columns.given)
+        return way.graph(arguments, numbers, take, columns.given)
 
     def vectors(self, inputs: Tensor) -> np.ndarray:
-        """Tokens [R] or vectors [R, W] -> [R, W]"""
+        """The rows' embeddings [R, W]. inputs: token ids [R], or the vectors [R, W] themselves."""
         if inputs.is_floating_point():
             return inputs.numpy()
         if self._table is not None:
@@ -206,8 +210,9 @@ class CompiledPasses:
         return self._embed(inputs).detach().numpy()
 
     def graphs_with(self, features: tuple[int, ...]) -> FeatureGraphs:
-        """Graphs that return these features and perhaps more; the graphs without features if none are wanted. They are
-        made when first requested. Raises as the constructor does."""
+        """The graphs that return these features and perhaps more, made when first requested.
+
+        For no features, a small module's graphs return none. Raises the exceptions of the constructor."""
         with self._lock:
             for feature_graphs in self._feature_graphs:
                 alike = self.large or bool(feature_graphs.features) == bool(features)
@@ -225,12 +230,12 @@ class CompiledPasses:
             return feature_graphs
 
     def _return(self, features: tuple[int, ...]) -> None:
-        """Have the graph for all sizes return these features, too."""
+        """Replace the graph for all sizes by one that returns these features too, if it does not return them yet."""
         if set(features) <= set(self.general.features):
             return
         try:
-            wanted = tuple(sorted({*self.general.features, *features}))
-            self.general = self._compared(wanted)
+            all_features = tuple(sorted({*self.general.features, *features}))
+            self.general = self._compared(all_features)
         except NotConvertible as error:
             self._refused[features] = str(error)
             raise
@@ -239,8 +244,8 @@ class CompiledPasses:
         self.tidy()
 
     def tidy(self) -> None:
-        """Return the memory that making graphs of a large module took. Few passes are the module's own, so its weights
-        need not stay in memory."""
+        """Return unneeded memory to the system after graphs were made, and with it a large module's weights: few passes
+        go through the module itself."""
         if self.large:
             gc.collect()  # a trace refers to itself
             for weight in self._module.parameters():
@@ -254,7 +259,7 @@ class CompiledPasses:
             self._feature_graphs.remove(sets[0])
 
     def _pass(self, graph: PassGraph, features: tuple[int, ...], rows: int | None) -> Pass:
-        """A compiled graph for this number of rows; None: for all sizes."""
+        """A compiled graph for this number of rows, or for all sizes if ``rows`` is None."""
         arguments, sizes = self._arguments(3), None
         if rows is not None:
             sizes = any_columns(lambda size: self._arguments(size.rows, size.columns), rows)
@@ -281,7 +286,8 @@ class CompiledPasses:
 
     @torch.no_grad()
     def _arguments(self, rows: int, capacity: int = 0) -> list[Tensor]:
-        """Arguments of a graph for a pass of this many rows after a few columns. capacity: at least of the buffers."""
+        """Example arguments of a graph, for a pass of this many rows after a few columns. capacity: the least capacity
+        of the buffers."""
         places = torch.arange(rows)
         columns, mask = spread(self.example, rows, capacity)
         vectors = self._embed(places % self._embed.num_embeddings)
@@ -289,8 +295,8 @@ class CompiledPasses:
 
     @torch.no_grad()
     def _compared(self, features: tuple[int, ...]) -> Pass:
-        """The graph for all sizes that returns these features. Raises NotConvertible unless a prompt and a tree give the
-        module's own numbers."""
+        """A graph for all sizes that returns these features. Raises NotConvertible unless it gives the module's own
+        numbers for a prompt and a tree."""
         graph = PassGraph(self._module, self.layers, self.windows, features)
         compiled_pass = self._pass(graph, features, None)
         generator = torch.Generator().manual_seed(0)
@@ -304,14 +310,15 @@ class CompiledPasses:
             results = self._passed(tokens, mask, columns, features, None, way)
             positions = mask.row_positions[None]
             expected = forward(self._module, tokens[None], positions, mask, cache, features)
-            for actual, other in zip(results, expected, strict=True):
-                if actual is not None and not close(actual, other[0]):
+            for actual, reference in zip(results, expected, strict=True):
+                if actual is not None and not close(actual, reference[0]):
                     raise NotConvertible("the compiled graph gives other numbers")
         return compiled_pass
 
 
 def _numbers(module: nn.Module) -> int:
-    """How many weights a graph holds. It begins with vectors, so the table of embeddings counts only if it is the head."""
+    """The number of weights that a graph of the module holds. A graph begins with vectors, so the table of embeddings
+    counts only if it is also the head."""
     weights = sum(weight.numel() for weight in module.parameters())
     table, head = module.get_input_embeddings(), module.get_output_embeddings()
     tied = head is not None and head.weight is table.weight
@@ -319,8 +326,8 @@ def _numbers(module: nn.Module) -> int:
 
 
 def spread(columns: Sequence[Tensor], rows: int, capacity: int) -> tuple[list[Tensor], Tensor]:
-    """Columns [1, Hkv, c, D] in buffers of at least this capacity, and the bias [R, C + R] with which rows see these
-    columns and each other."""
+    """The columns [1, Hkv, c, D], padded to buffers [1, Hkv, C, D] of at least this capacity, and the bias [R, C + R]
+    with which all rows see these columns and each other."""
     used = columns[0].shape[2]
     spare = max(0, capacity - used)
     bias = torch.zeros(rows, used + spare + rows)
@@ -329,16 +336,16 @@ def spread(columns: Sequence[Tensor], rows: int, capacity: int) -> tuple[list[Te
 
 
 def chain_mask(rows: int) -> RowMask:
-    """The mask of the first rows of a text."""
+    """The mask of the first ``rows`` tokens of a text: each row sees the rows before it and itself."""
     return RowMask(0, list(range(rows)), [(2 << row) - 1 for row in range(rows)], _CPU)
 
 
 def close(actual: Tensor, expected: Tensor) -> bool:
-    """Whether two ways of computing the same numbers agree."""
+    """Whether two tensors agree up to a thousandth of each number and of the standard deviation of ``expected``."""
     return torch.allclose(actual, expected, rtol=1e-3, atol=1e-3 * float(expected.std()))
 
 
 def _trial_masks() -> Iterable[RowMask]:
-    """A prompt of 24 rows, followed by a tree."""
+    """The masks of two passes: a prompt of 24 rows, and then a tree of four rows."""
     yield chain_mask(24)
     yield RowMask(24, [0, 1, 1, 2], [0b1, 0b11, 0b101, 0b1011], _CPU)

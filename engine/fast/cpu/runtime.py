@@ -1,4 +1,4 @@
-"""OpenVINO's runtime, and the operations that only its plugin for CPUs has."""
+"""Gives access to OpenVINO's runtime, and to the operations that only its CPU plugin has."""
 
 from functools import cache
 from pathlib import Path
@@ -14,8 +14,8 @@ def core():
 
 @cache
 def own_operations():
-    """Creates the plugin's own operations, of which FullyConnected multiplies bf16 numbers and gives fp32 results.
-    Raises FileNotFoundError without the plugin's library."""
+    """A factory for the operations that only OpenVINO's CPU plugin has. Its FullyConnected multiplies bf16 numbers and
+    gives fp32 results. Raises FileNotFoundError if the plugin's library is missing."""
     from openvino.utils.node_factory import NodeFactory
 
     factory = NodeFactory()

@@ -1,4 +1,4 @@
-"""Equal matrices of a graph become one.
+"""Replaces equal matrices of a graph by one shared matrix.
 
 A graph that holds several passes of the same module has the module's matrices once for each pass. If the passes share
 them, all passes but the first find the matrices in the processor's caches, and the graph needs less memory.
@@ -11,19 +11,19 @@ import hashlib
 import numpy as np
 
 LEAST = 2**14
-"""Bytes; smaller constants cost little."""
+"""Bytes of the smallest constant that is shared; smaller constants cost little."""
 
 
 def share_matrices(model) -> int:
-    """Share the large constants of an OpenVINO model; returns the number of constants replaced."""
+    """Let equal large constants of an OpenVINO model share one node; returns the number of constants replaced."""
     first: dict[tuple, object] = {}
     count = 0
     for node in model.get_ordered_ops():
         if node.get_type_name() != "Constant" or node.get_byte_size() < LEAST:
             continue
-        kept = first.setdefault(_content(node), node)
-        if kept is not node:
-            node.output(0).replace(kept.output(0))
+        first_node = first.setdefault(_content(node), node)
+        if first_node is not node:
+            node.output(0).replace(first_node.output(0))
             count += 1
     return count
 

@@ -1,4 +1,4 @@
-"""Graphs compiled by OpenVINO once per model, kept in the user's cache folder and found by their content.
+"""Compiles graphs with OpenVINO, and keeps small ones in the user's cache folder, in files named by their content.
 
 The numbers are fp32: none is rounded to a smaller type.
 """
@@ -38,20 +38,21 @@ log = logging.getLogger(__name__)
 
 METHOD = 6  # version of the compilation; graphs of other versions are not used
 STORED = ".stored"  # suffix of the files of graphs that read matrices as they are stored
-MOST_BYTES = 4 * 2**30  # of the folder; the least recently used files go first
+MOST_BYTES = 4 * 2**30  # of the folder; the least recently used files are deleted first
 MOST_KEPT = 2**24
-"""Bytes of weights of a graph that is kept in the folder. A graph that is read from a file holds the file's numbers
-beside its own; a graph that was converted in this process shares the module's weights. Weights that are read as they are
-stored take a fifth of the memory, and their graph is kept."""
+"""Most bytes of weights of a graph that is kept in the folder. A graph that is read from a file holds the file's
+numbers beside its own, while a graph that was converted in this process shares the module's weights. A graph that reads
+weights as they are stored is kept whatever its size, because such weights take a fifth of the memory."""
 EXTRA = 16_000
-"""Bytes that a compiled graph takes for each of its operations, beside its weights; measured."""
+"""Bytes of memory that a compiled graph takes for each of its operations, beside its weights; measured."""
 
 
 class Compiled:
-    """A graph as OpenVINO runs it.
+    """A graph that OpenVINO has compiled.
 
-    model: on the threads of this process. again(count): the same on another number of threads. nbytes: of memory. stored:
-    whether it reads matrices of 4 or 8 bits as they are stored.
+    model: OpenVINO's compiled model, which runs on the threads of this process. again(count): compiles the graph for
+    another number of threads. nbytes: bytes of memory that the graph takes. stored: whether the graph reads matrices of
+    4 or 8 bits as they are stored.
     """
 
     def __init__(
@@ -61,14 +62,14 @@ class Compiled:
         self._again = again
 
     def on_threads(self, count: int):
-        """The graph on this many threads; it takes as much memory again. Exceptions of OpenVINO pass through;
-        RuntimeError after ``only``."""
+        """The graph compiled again, for this many threads; it takes as much memory as the first. Raises whatever
+        OpenVINO raises, and RuntimeError after ``only``."""
         if self._again is None:
             raise RuntimeError("it was made for one number of threads")
         return self._again(count)
 
     def only(self) -> None:
-        """Let go of what ``on_threads`` needs."""
+        """Free the data that ``on_threads`` needs."""
         self._again = None
 
 
@@ -79,31 +80,32 @@ def compiled(
     sizes: Mapping[int, Sequence[int]] | None = None,
     kept: bool = True,
 ) -> Compiled:
-    """The compiled graph. Every size may vary that is not fixed by the weights or by ``sizes``.
+    """The compiled graph of a module. A size of an argument may vary unless the weights or ``sizes`` fix it.
 
-    example: arguments of the graph. described: text that identifies the graph, beside its weights. sizes: by
-    number of the argument; -1 is a size that may vary. kept: in the cache folder, if the graph is small. Raises whatever
-    OpenVINO raises if it cannot convert the graph, and ImportError if OpenVINO is not installed.
+    example: example arguments of the graph. described: text that identifies the graph, beside its weights. sizes: the
+    shape of each argument, by the argument's number; -1 is a size that may vary. kept: keep the graph in the cache
+    folder if it is small. Raises whatever OpenVINO raises if it cannot convert the graph, and ImportError if OpenVINO
+    is not installed.
     """
     runtime = core()
     path = None
     if kept and _worth_keeping(graph):
         path = _path(graph, example, f"{described} {sizes}" if sizes else described)
     for file in () if path is None else (path, path.with_suffix(STORED)):
-        found = _kept(runtime, file)
-        if found is not None:
+        model_from_file = _kept(runtime, file)
+        if model_from_file is not None:
             again = partial(_read, file)
-            return Compiled(found, again, 2 * file.stat().st_size, file.suffix == STORED)
+            return Compiled(model_from_file, again, 2 * file.stat().st_size, file.suffix == STORED)
     model = _model_of(graph, example)
     stored = has_stored(model)
     if sizes:
         model = model.clone()
         model.reshape({number: list(size) for number, size in sizes.items()})
-    made = runtime.compile_model(model, "CPU", settings(threads()))
+    compiled_model = runtime.compile_model(model, "CPU", settings(threads()))
     if path is not None:
-        _keep(made, path.with_suffix(STORED) if stored else path)
+        _keep(compiled_model, path.with_suffix(STORED) if stored else path)
     return Compiled(
-        made,
+        compiled_model,
         lambda count: runtime.compile_model(model, "CPU", settings(count)),
         _needed(model),
         stored,
@@ -111,14 +113,15 @@ def compiled(
 
 
 def _worth_keeping(graph: nn.Module) -> bool:
-    """Whether the graph is small, or made small by reading its weights as they are stored; finding their bits again takes
-    seconds."""
+    """Whether the graph is kept in the cache folder: it is small, or it reads its weights as they are stored. To find
+    the stored bits again would take seconds."""
     weights = [weight.detach() for weight in graph.parameters()]
     return sum(weight.nbytes for weight in weights) <= MOST_KEPT or looks_stored(weights)
 
 
 def last_of(graph: nn.Module, made: Compiled) -> Compiled:
-    """The compiled graph without the data to compile it for other sizes and threads, some 20 KB an operation."""
+    """The compiled graph ``made``, after freeing the data that compile it for other sizes and numbers of threads: some
+    20 KB per operation."""
     _models.pop(graph, None)
     made.only()
     return made
@@ -139,7 +142,7 @@ _models: WeakKeyDictionary[nn.Module, object] = WeakKeyDictionary()
 
 
 def _model_of(graph: nn.Module, example: Sequence[Tensor]):
-    """The graph as OpenVINO reads it, converted once for all sizes."""
+    """The OpenVINO model of the graph for all sizes, converted once and then remembered."""
     if graph not in _models:
         _models[graph] = _converted(graph, example)
     return _models[graph]
@@ -147,7 +150,8 @@ def _model_of(graph: nn.Module, example: Sequence[Tensor]):
 
 @torch.no_grad()
 def _converted(graph: nn.Module, example: Sequence[Tensor]):
-    """Does the same as openvino.convert_model, without the usage report that it sends to its makers."""
+    """Convert the graph as ``openvino.convert_model`` does, but without a usage report to OpenVINO's makers; then
+    rewrite the products of the model. Returns the OpenVINO model."""
     from openvino.frontend import FrontEndManager
     from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder
 
@@ -168,7 +172,8 @@ def _converted(graph: nn.Module, example: Sequence[Tensor]):
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Tracing touches every attribute of a module, including deprecated ones."""
+    """Within this context, no warnings are printed: tracing touches every attribute of a module, even deprecated
+    ones."""
     level = transformers_logging.get_verbosity()
     transformers_logging.set_verbosity_error()
     try:
@@ -192,9 +197,9 @@ def _digest(graph: nn.Module, example: Sequence[Tensor], described: str) -> str:
     import openvino
 
     versions = openvino.__version__, transformers.__version__, torch.__version__
-    shapes = [(tuple(each.shape), str(each.dtype)) for each in example]
-    made = METHOD, bf16_pays(), reads_stored(), versions, shapes, described
-    digest = hashlib.blake2b(repr(made).encode(), digest_size=16)
+    shapes = [(tuple(tensor_shape.shape), str(tensor_shape.dtype)) for tensor_shape in example]
+    ingredients = METHOD, bf16_pays(), reads_stored(), versions, shapes, described
+    digest = hashlib.blake2b(repr(ingredients).encode(), digest_size=16)
     for name, tensor in graph.state_dict(keep_vars=True).items():
         digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
         digest.update(tensor.detach().contiguous().view(-1).view(torch.uint8).numpy())
@@ -202,7 +207,7 @@ def _digest(graph: nn.Module, example: Sequence[Tensor], described: str) -> str:
 
 
 def _kept(runtime, path: Path):
-    """The kept model; None if there is none, or none that this OpenVINO can read."""
+    """The compiled model in this file; None if there is no file, or if this version of OpenVINO cannot read it."""
     try:
         content = path.read_bytes()
         path.touch()
@@ -216,7 +221,7 @@ def _kept(runtime, path: Path):
 
 
 def _keep(model, path: Path) -> bool:
-    """Returns whether the model was kept."""
+    """Write a compiled model to this file of the cache folder; returns whether that worked."""
     try:
         content = _content(model)
         _make_room(path.parent, MOST_BYTES - len(content))
@@ -234,8 +239,8 @@ def _content(model) -> bytes:
 
 
 def _make_room(folder: Path, most: int) -> None:
-    """Delete the least recently used files until the others have at most ``most`` bytes. Unfinished files
-    of killed processes count as well."""
+    """Delete the least recently used files until the folder's files have at most ``most`` bytes in all. Unfinished
+    files of killed processes count as well."""
     if not folder.is_dir():
         return
     files = sorted(folder.iterdir(), key=lambda file: file.stat().st_mtime)
@@ -253,13 +258,14 @@ def in_one_line(error: Exception) -> str:
 
 
 def tried(make: Callable[[], T], what: str, level: int = logging.WARNING) -> T | None:
-    """The result of ``make``; None, with a line in the log, if ``make`` raises: the pass then runs without a graph.
-    what: the part of the model, for the log."""
+    """The result of ``make``. If ``make`` raises, the error is logged and None is returned; the pass then runs without
+    a graph. what: the part of the model, for the log."""
     return _or_none(make, f"There is no graph for {what}", level)
 
 
 def through_module(make: Callable[[], T], what: str) -> T | None:
-    """The result of ``make``; None, with a line in the log, if ``make`` raises: the model or part then runs as a plain module."""
+    """The result of ``make``. If ``make`` raises, the error is logged and None is returned; the model or its part then
+    runs as a plain module. what: the model or part, for the log."""
     return _or_none(make, f"{what} runs through its own module", logging.WARNING)
 
 

@@ -1,10 +1,16 @@
-"""Products with matrices whose numbers come from 4 or 8 bits, which a pass reads as they were stored.
+"""Lets passes read matrices of 4-bit and 8-bit weights as they were stored, although they have been unpacked to fp32.
 
-A model of 4 bits a weight that was unpacked to fp32 takes eight times the memory, and a pass over one row takes as long as
-memory takes to deliver its weights. So the bits are found again in the unpacked numbers: of each group of 32 in a row, a
-factor, a smallest number, and whole numbers of 4 bits (GGUF's Q4_1); or a factor and whole numbers of 8 bits (Q8_0); or of a
-whole row a factor and whole numbers of 8 bits, as the drafts of this project are stored. Where all numbers of a matrix are such, to the last bit, OpenVINO gets the whole numbers and multiplies rows, in fp32, by what it
-unpacks on the way. A sum is rounded in another order than without this, and nothing else differs.
+A model of 4 bits per weight that was unpacked to fp32 takes eight times the memory, and a pass over one row takes as
+long as the memory needs to deliver the weights. So the stored bits are found again in the unpacked numbers, in one of
+three formats:
+
+- for each group of 32 numbers in a row, a factor, a smallest number, and whole numbers of 4 bits (GGUF's Q4_1);
+- for each group of 32 numbers in a row, a factor and whole numbers of 8 bits (Q8_0);
+- for each whole row, a factor and whole numbers of 8 bits, as the draft models of this project are stored.
+
+If a format gives all numbers of a matrix to the last bit, OpenVINO gets the whole numbers, unpacks them during the
+product and multiplies rows by them in fp32. Sums are added up in another order than without this, and nothing else
+differs.
 """
 
 from __future__ import annotations
@@ -47,15 +53,16 @@ PROVEN = Remembered("stored_products.json")
 
 @cache
 def reads_stored() -> bool:
-    """Whether passes read weights as they are stored: what the setting says, or else what is faster here, measured once per
-    process; never where a kernel rounds more than sums in fp32 do. Raises UserError for another setting."""
-    asked = os.environ.get(SETTING, "")
-    if asked and asked not in WAYS:
-        raise UserError(f"{SETTING} must be {' or '.join(WAYS)}, not {asked!r}.")
-    if asked == "unpacked":
+    """Whether passes read weights as they are stored. The environment variable in SETTING decides; without it, a
+    measurement once per process decides which is faster here. The result is False if a kernel rounds more than sums in
+    fp32 do. Raises UserError if the variable has an invalid value."""
+    setting = os.environ.get(SETTING, "")
+    if setting and setting not in WAYS:
+        raise UserError(f"{SETTING} must be {' or '.join(WAYS)}, not {setting!r}.")
+    if setting == "unpacked":
         return False
     try:
-        return (asked == "stored" or _pays()) and _proven()
+        return (setting == "stored" or _pays()) and _proven()
     except Exception as error:  # noqa: BLE001 - OpenVINO has no common kind
         log.info("Weights are unpacked: %s", error)
         return False
@@ -67,26 +74,27 @@ def _pays() -> bool:
 
 
 def _proven() -> bool:
-    """Whether products with any of COUNTS rows are as exact as sums in fp32; tried once per machine."""
+    """Whether products over stored weights are as exact as sums in fp32 for every number of rows in COUNTS; tried once
+    per machine."""
     return once_per_machine(
         PROVEN, lambda: all(as_exact(multiply_stored, matrix) for matrix in _matrices())
     )
 
 
 def _matrices() -> list[np.ndarray]:
-    """Matrices [256, 512] whose numbers come from 4 bits, and from 8."""
+    """Two fp32 matrices [256, 512]: one unpacked from weights of 4 bits, the other from weights of 8 bits."""
     numbers = np.random.default_rng(0)
     factor = _halves(numbers.uniform(0.001, 0.1, (256, 16, 1)).astype(np.float32))
     least = _halves(-factor * numbers.uniform(4, 10, factor.shape).astype(np.float32))
     four, eight = (numbers.integers(low, 1 + high, (256, 16, GROUP)) for low, high in LEVELS)
     four[..., :2], eight[..., 0] = (0, 15), 127
-    made = four * factor + least, eight * factor
-    return [matrix.astype(np.float32).reshape(256, -1) for matrix in made]
+    unpacked = four * factor + least, eight * factor
+    return [matrix.astype(np.float32).reshape(256, -1) for matrix in unpacked]
 
 
 def as_exact(making: Callable[[np.ndarray], Multiply], matrix: np.ndarray) -> bool:
-    """Whether products of COUNTS rows with a matrix [N, K] are off by no more than sums of K products in fp32 can be, in
-    any order."""
+    """Whether products of rows with a matrix [N, K] have no larger error than a sum of K products in fp32 can have, in
+    any order, for every number of rows in COUNTS. making(matrix): returns the function that multiplies rows."""
     rows = np.random.default_rng(1).standard_normal((max(COUNTS), matrix.shape[1]), np.float32)
     exact = rows.astype(np.float64) @ matrix.T.astype(np.float64)
     allowed = np.abs(rows).astype(np.float64) @ np.abs(matrix.T) * 2.0**-24 * (2 + len(matrix.T))
@@ -98,15 +106,16 @@ def as_exact(making: Callable[[np.ndarray], Multiply], matrix: np.ndarray) -> bo
 
 
 def multiply_stored(matrix: np.ndarray) -> Multiply:
-    """Products as ``store_products`` makes them, on the threads of this process. Raises ValueError for a matrix of other
-    numbers."""
+    """The function that multiplies rows by this matrix as ``store_products`` does, on the threads of this process.
+    Raises ValueError if the matrix is too small or was not unpacked from 4 or 8 bits."""
     return multiplied(matrix, store_products)
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A matrix [N, K] as whole numbers [N, K / GROUP, GROUP] of this many bits, and for each group its factor and the number
-    that stands for 0, both [N, K / GROUP, 1]."""
+    """A matrix [N, K] as whole numbers of ``bits`` bits, in groups of GROUP numbers: (levels - zero) * factor. levels:
+    the whole numbers [N, K / GROUP, GROUP]. factor, zero: each group's factor, and the level that stands for 0, [N, K /
+    GROUP, 1]."""
 
     bits: int
     levels: np.ndarray
@@ -115,13 +124,13 @@ class Grid:
 
 
 def grid_of(matrix: np.ndarray) -> Grid | None:
-    """The whole numbers of an fp32 matrix [N, K]; None if its numbers are no such products, to the last bit."""
+    """The grid from which an fp32 matrix [N, K] was unpacked; None if no grid gives its numbers to the last bit."""
     if matrix.shape[1] % GROUP:
         return None
     groups = matrix.reshape(len(matrix), -1, GROUP)
     ways = (_of_four, _of_eight, _of_eight_a_row)
-    found = (way(groups) for way in ways if way(groups[:SAMPLE]))
-    return next(found, None)
+    grids = (way(groups) for way in ways if way(groups[:SAMPLE]))
+    return next(grids, None)
 
 
 def _of_four(groups: np.ndarray) -> Grid | None:
@@ -146,7 +155,7 @@ def _of_eight_a_row(groups: np.ndarray) -> Grid | None:
     factor = np.where(most == 0, np.float32(1), most / np.float32(127))
     for near in (np.nextafter(factor, np.float32(0)), np.nextafter(factor, np.float32(1))):
         holds = (np.rint(groups / near) * near == groups).all((1, 2), keepdims=True)
-        factor = np.where(holds, near, factor)  # the greatest number, 127 factors, was rounded
+        factor = np.where(holds, near, factor)  # the greatest number was rounded after unpacking
     levels = np.rint(groups / factor)
     if not np.array_equal(levels * factor, groups):
         return None
@@ -155,14 +164,15 @@ def _of_eight_a_row(groups: np.ndarray) -> Grid | None:
 
 
 def _halves(factor: np.ndarray) -> np.ndarray:
-    """The factors as they are stored, in fp16; 1 for a group of equal numbers."""
+    """The factors rounded to fp16, as they are stored; 1 for a factor of 0, which a group of equal numbers has."""
     factor = factor.astype(np.float16).astype(np.float32)
     return np.where(factor == 0, np.float32(1), factor)
 
 
 def store_products(model) -> int:
-    """Let the products of an OpenVINO model with large matrices read these as the module says, where their numbers allow
-    it, and those of the same rows become one; returns the number of matrices."""
+    """Let an OpenVINO model read its large matrices as they were stored; returns the number of these matrices. Products
+    of the same rows are joined into one. They are left as they are unless all of their matrices were unpacked from the
+    same number of bits."""
     count = 0
     for group in products_by_rows(model):
         grids = [_grid_of_product(node) for node in group]
@@ -175,8 +185,9 @@ def store_products(model) -> int:
 
 
 def looks_stored(weights: Iterable[Tensor]) -> bool:
-    """Whether a model with these weights will read them as they are stored, by the first rows of the first large matrix."""
-    matrices = (each for each in weights if each.ndim == 2 and each.numel() >= LEAST)
+    """Whether a model with these weights will read them as they are stored. The first rows of the first large matrix
+    decide."""
+    matrices = (weight for weight in weights if weight.ndim == 2 and weight.numel() >= LEAST)
     first = next(matrices, None)
     if first is None or first.dtype != torch.float32 or not reads_stored():
         return False
@@ -197,7 +208,8 @@ def _grid_of_product(node) -> Grid | None:
 
 
 def _weights(grids: list[Grid]):
-    """The matrices, one below the other, as an fp32 output [N, K] of a few operations that the CPU's plugin recognises."""
+    """The matrices, one below the other, as one fp32 node [N, K]. The CPU plugin recognises the operations that unpack
+    it."""
     from openvino import Shape, Tensor, Type
     from openvino import opset13 as ops
 
@@ -216,16 +228,17 @@ def _weights(grids: list[Grid]):
 
 
 def _trial_pass(packed: bool):
-    """One row and then five through two matrices of 64 MB in fp32: more than a processor's caches hold."""
+    """A function that runs one row and then five rows through two matrices, each of which takes 32 MB in fp32. packed:
+    let it read the matrices as they are stored."""
     import openvino
     from openvino import opset13 as ops
 
-    given = ops.parameter([-1, 1024], np.float32)
-    rows, levels = given, np.arange(16, dtype=np.float32)
+    rows_input = ops.parameter([-1, 1024], np.float32)
+    rows, levels = rows_input, np.arange(16, dtype=np.float32)
     for shape in ((8192, 1024), (1024, 8192)):
         matrix = np.resize(levels, shape)
         rows = ops.matmul(rows, matrix, False, True)
-    model = openvino.Model([rows], [given])
+    model = openvino.Model([rows], [rows_input])
     if packed:
         store_products(model)
     request = core().compile_model(model, "CPU", settings(threads())).create_infer_request()

@@ -1,7 +1,7 @@
 """Compiled passes through some of a model's layers: each stretch of layers is a graph of its own.
 
 Drafters that run the target's own layers leave the target after some of them. A pass goes through one stretch after
-another; a pass that begins or ends within a stretch, or leaves out parts of layers, goes through the module.
+another. A pass that begins or ends within a stretch, or skips parts of layers, goes through the module.
 
 Letters in shapes: R rows, P rows of the pass (the spare ones come last), C columns of the buffers, W hidden size,
 D head size, V vocabulary, N layers of the stretch.
@@ -31,11 +31,12 @@ from engine.model.cache import KVCache
 from engine.model.layers import Layers, Passed, decoder_of, final_norm, passed, view_of
 from engine.model.row_mask import RowMask
 
-ROWS = 3  # of the example with which a graph is traced
+ROWS = 3  # rows of the example with which a graph is traced
 
 
 class _StretchGraph(nn.Module):
-    """Layers first to stop - 1 of a module. windows: their sliding windows, with None for a layer without one."""
+    """Layers first to stop - 1 of a module, for tracing. windows: the layers' different sliding windows; None stands
+    for full attention."""
 
     def __init__(self, module: nn.Module, first: int, stop: int, windows: Sequence) -> None:
         super().__init__()
@@ -46,9 +47,10 @@ class _StretchGraph(nn.Module):
     def forward(
         self, rows: Tensor, places: Tensor, *masks_and_columns: Tensor
     ) -> tuple[Tensor, ...]:
-        """rows [R, W] at the first layer, places [R]; for each window the bias added to the scores, [R, C + R];
-        then k and v of each layer, [1, Hkv, C, D]. Returns rows [R, W] after the last layer, the rows' own k
-        and v, [2 N, Hkv, R, D], and the rows [N - 1, R, W] after each layer but the last, if there are any."""
+        """Run R rows through the layers. rows: hidden states [R, W] at the first layer. places: positions [R].
+        masks_and_columns: for each window the bias [R, C + R] that is added to the scores; then k and v of each layer,
+        [1, Hkv, C, D]. Returns the hidden states [R, W] after the last layer; the rows' own k and v, [2 N, Hkv, R, D];
+        and, if N > 1, the hidden states [N - 1, R, W] after each layer but the last."""
         masks = dict(zip(self._windows, masks_and_columns, strict=False))
         columns = masks_and_columns[len(masks) :]
         passed = [PassedColumns(pair) for pair in zip(columns[::2], columns[1::2], strict=True)]
@@ -69,7 +71,8 @@ class _StretchGraph(nn.Module):
 
 
 class _EndGraph(nn.Module):
-    """The part of a module after the last layer: rows [R, W] -> logits [R, V]"""
+    """The part of a module after its last layer, for tracing: hidden states [R, W] -> logits [R, V]. count: the number
+    of the module's layers."""
 
     def __init__(self, module: nn.Module, count: int) -> None:
         super().__init__()
@@ -100,21 +103,21 @@ class _Stretch:
 
 
 class CompiledStretches:
-    """The stretches of one module, made when they are prepared, as far as there is room for them: they hold the weights
-    again that the graph of whole passes holds."""
+    """The compiled stretches of one module. ``prepare`` makes those for which the budget has room: a stretch holds a
+    second copy of weights that the graph of whole passes holds."""
 
     def __init__(self, module: nn.Module, passes: CompiledPasses) -> None:
         self._module, self._passes = module, passes
         self._count = passes.layers
-        self._norm: nn.Module | None = None  # set by the first ``prepare``, as is ``_after``
+        self._norm: nn.Module | None = None  # the first ``prepare`` sets this and ``_after``
         self._after: nn.Module | None = None
         self._parts: set[tuple[int, int]] = set()
         self._stretches: Family[_Stretch] = Family()
         self._ends: Family[Calls] = Family()
 
     def prepare(self, parts: Iterable[tuple[int, int]], rows: Iterable[int]) -> None:
-        """Make the stretches from the first of these layers up to the second, for passes of these numbers of rows.
-        Raises UserError if the module's parts have other names, and whatever the module raises."""
+        """Make stretches for passes of these numbers of rows. parts: the first layer of each stretch, and the layer
+        after its last. Raises UserError if the module's parts have unknown names, and whatever the module raises."""
         shapes = {rounded(count, self._passes.sizes) for count in rows}
         if self._norm is None:
             self._after = _EndGraph(self._module, self._count)
@@ -131,7 +134,8 @@ class CompiledStretches:
             self._passes.tidy()
 
     def way(self, layers: Layers) -> list[_Stretch] | None:
-        """The stretches that make up such a pass; None if there are none, or no room for them."""
+        """The stretches that together run exactly these layers; None if they were not prepared, or if there is no room
+        for one of them."""
         stop = self._count if layers.stop is None else layers.stop
         if layers.skipped or self._norm is None:
             return None
@@ -152,7 +156,7 @@ class CompiledStretches:
         return self._stretches.of(part, make, ahead)
 
     def _end(self, ahead: bool = False) -> Calls | None:
-        """The graph after the last layer."""
+        """The graph that runs the part after the last layer; None if it cannot be made or there is no room for it."""
         return self._ends.of(self._count, lambda: tried(self._compiled_end, "the end"), ahead)
 
     def __call__(
@@ -166,7 +170,8 @@ class CompiledStretches:
         taps: Sequence[int],
         head: bool,
     ) -> Passed:
-        """See ``engine.model.layers.passed``. shapes: of the session's passes, by first layer of the stretch."""
+        """Run rows through the stretches of ``way``; arguments and result as for ``engine.model.layers.passed``.
+        shapes: the row shapes of the session's passes, by first layer of the stretch."""
         rows = inputs.numpy() if layers.first else self._passes.vectors(inputs)
         count, states = len(rows), {}
         for stretch in way:
@@ -201,7 +206,8 @@ class CompiledStretches:
         shape: int,
         inner: Sequence[int] = (),
     ) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Rows after the last layer of the stretch, and after each of the ``inner`` ones."""
+        """Run rows [R, W] through a stretch; returns the rows at its end, and a list of the rows at the start of each
+        layer in ``inner``, all [R, W]."""
         count, start = len(rows), mask.committed + mask.scratch - len(rows)
         biases = [bias(mask, window, shape, columns.capacity) for window in stretch.windows]
 
@@ -245,15 +251,15 @@ class CompiledStretches:
             tokens, places = torch.zeros(len(rows), dtype=torch.long), mask.row_positions
             arguments = rows, tokens, places, mask, cache, layers, inner
             expected = passed(self._module, *arguments)
-            wanted = [expected.rows, *(expected.taps[index] for index in inner)]
-            for actual, state in zip([after, *tapped], wanted, strict=True):
+            references = [expected.rows, *(expected.taps[index] for index in inner)]
+            for actual, state in zip([after, *tapped], references, strict=True):
                 if not close(torch.from_numpy(actual), state):
                     raise NotConvertible("a compiled stretch of its layers gives other numbers")
 
 
 def _stretch_of(module: nn.Module, passes: CompiledPasses, first: int, stop: int) -> _Stretch:
-    """Not a method: the budget holds what is made here until ``CompiledStretches`` is gone, so nothing here may hold
-    that."""
+    """A new stretch of the module. This is no method of ``CompiledStretches``: the budget holds the stretch until the
+    ``CompiledStretches`` is freed, so the stretch must hold no reference to it."""
     windows = passes.windows_of(Layers(first, stop))
     graph = _StretchGraph(module, first, stop, windows)
     described = passes.described(f"layers {first} to {stop}")
@@ -279,5 +285,5 @@ def _stretch_of(module: nn.Module, passes: CompiledPasses, first: int, stop: int
 
 
 def _rows(count: int, width: int) -> Tensor:
-    """Some hidden states, [R, W]"""
+    """Random example hidden states, [count, width]."""
     return torch.randn(count, width, generator=torch.Generator().manual_seed(0))

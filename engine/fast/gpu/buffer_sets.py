@@ -1,4 +1,4 @@
-"""KV buffers with the passes captured on them. They outlive a run, because capturing takes time."""
+"""KV buffers, together with the passes captured on them. They outlive a run, because capturing takes time."""
 
 import logging
 import threading
@@ -18,19 +18,19 @@ from engine.fast.kernels.lang import power_of_two
 
 MARGIN = 256  # columns after the text: the scratch rows of the largest pass
 SMALLEST, COARSE = 512, 4096  # capacities are powers of two, then multiples of COARSE
-MOST_FREE = 5  # buffer sets that wait for the next run: as many as Compare has lanes
+MOST_FREE = 5  # buffer sets that wait for the next run: as many as the Compare tab has lanes
 ATTEMPTS = 2  # to capture a pass: the first may fail for a temporary reason
-MOST_FAILED = 4  # failed captures after which, if none has succeeded, no others are tried
+MOST_FAILED = 4  # failed captures after which, if none has succeeded, no more are tried
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass
 class Pass:
-    """A function of static buffers. ``inputs`` and ``extra_input`` are loaded before it runs.
+    """A pass as a function of static buffers. The caller loads ``inputs`` and ``extra_input`` before the pass runs.
 
-    extra_input: numbers the pass reads that are not int32. recording: None until it is captured.
-    attempts: captures that failed.
+    extra_input: numbers that the pass reads and that are not int32, or None. recording: the captured pass, or None.
+    attempts: the number of captures that failed.
     """
 
     inputs: StepInputs
@@ -41,16 +41,15 @@ class Pass:
 
     @property
     def given_up(self) -> bool:
-        """Whether it is known that this pass cannot be captured."""
+        """Whether so many captures of this pass have failed that it is no longer captured."""
         return self.attempts >= ATTEMPTS
 
 
 class BufferSet:
     """The buffers of one sequence, or of several side by side, and the passes over them.
 
-    The subclasses ``TextBuffers`` and ``BlockBuffers`` define the passes. The key of a pass that draws or
-    judges tokens begins with the tuple of laws by which it does so; each law knows whether it is
-    greedy.
+    The subclasses ``TextBuffers`` and ``BlockBuffers`` define the passes. The key of a pass that draws or judges tokens
+    begins with the tuple of laws by which the pass does so; a law is an object with a property ``greedy``.
     """
 
     def __init__(self, sets: "BufferSets", capacity: int, sequences: int = 1) -> None:
@@ -61,7 +60,7 @@ class BufferSet:
         self._capacity = capacity
 
     def retire(self) -> None:
-        """Forget all passes."""
+        """Drop all passes of this set, and retire their recordings."""
         self._drop([*self._passes])
 
     def _drop(self, keys: Collection[tuple]) -> None:
@@ -69,11 +68,11 @@ class BufferSet:
         self._sets.recorder.retire([recording for recording in dropped if recording is not None])
 
     def _forget_laws_but(self, laws: tuple) -> None:
-        """Drop the passes of other sampled laws. Such settings are unlimited in number, and each pass
-        holds a graph."""
+        """Drop the passes that sample by other laws than these. Sampling settings are unlimited in number, and each
+        pass holds a graph."""
         keys = [key for key in self._passes if isinstance(key[0], tuple)]
-        others = [key for key in keys if key[0] != laws]
-        self._drop([key for key in others if not all(law.greedy for law in key[0])])
+        unused = [key for key in keys if key[0] != laws]
+        self._drop([key for key in unused if not all(law.greedy for law in key[0])])
 
     def _make_room(self, columns: int) -> None:
         self.cache.reserve(columns)
@@ -82,20 +81,19 @@ class BufferSet:
             self._capacity = self.cache.capacity
 
     def _given_up(self, key: tuple) -> bool:
-        """Whether this pass is known not to be capturable."""
+        """Whether the pass with this key exists and can no longer be captured."""
         return key in self._passes and self._passes[key].given_up
 
     def _run(self, key: tuple):
-        """Run a pass whose inputs have been loaded. Its result is valid until the set's next pass."""
+        """Run the pass with this key, whose inputs have been loaded. Its result is valid until the set's next pass."""
         return self._sets.run(self._passes[key], self)
 
 
 class BufferSets:
     """The buffer sets of one model.
 
-    kind: class of the sets. captures: whether passes become CUDA graphs on CUDA; on other devices
-    they are simply called. usable: False once MOST_FAILED captures have failed and none has
-    succeeded.
+    kind: the class of the sets. captures: whether passes become CUDA graphs on CUDA; on other devices they are plain
+    function calls. usable: False once MOST_FAILED captures have failed and none has succeeded.
     """
 
     def __init__(
@@ -119,7 +117,8 @@ class BufferSets:
         self._guard = threading.Lock()
 
     def take(self, owner: object, capacity: int, sequences: int = 1) -> BufferSet:
-        """A set of at least this capacity and a margin, lent for as long as its owner lives."""
+        """A buffer set for this many sequences, with at least ``capacity`` + MARGIN columns. It is lent to ``owner``
+        and comes back when Python frees the owner."""
         capacity = _rounded(capacity + MARGIN)
         with self._guard:
             self._collect()
@@ -137,7 +136,7 @@ class BufferSets:
         return chosen
 
     def _collect(self) -> None:
-        """Take back the sets whose owners are gone; if there are too many, drop the oldest."""
+        """Take back the sets whose owners have been freed; if more than MOST_FREE wait, drop the oldest."""
         while not self._returned.empty():
             buffers = self._returned.get()
             buffers.cache.keep(0, [])
@@ -147,7 +146,8 @@ class BufferSets:
         del self._free[:-MOST_FREE]
 
     def run(self, own_pass: Pass, owner: BufferSet) -> object:
-        """The result of the pass: replayed if it is captured or can be, else called."""
+        """The result of the pass. The pass is replayed if it is captured or can be captured now; if not, it is
+        called."""
         if not (self.captures and self.usable) or own_pass.given_up:
             return own_pass.function()
         with self.recorder.lock:
@@ -158,7 +158,7 @@ class BufferSets:
         return own_pass.function()
 
     def _recorded(self, own_pass: Pass, owner: BufferSet) -> Recording | None:
-        """None where the capture failed; the log says why."""
+        """The captured pass; None if the capture failed, for a reason that is logged."""
         try:
             with HostFree():
                 own_pass.function()

@@ -1,4 +1,4 @@
-"""Functions of static buffers as CUDA graphs, and when these graphs may end.
+"""Captures functions of static buffers as CUDA graphs, and decides when these graphs may be freed.
 
 cuBLAS keeps one workspace for each pair of thread and stream, and a captured graph contains its
 address. The end of any graph frees the workspaces of the stream on which that graph was captured
@@ -26,8 +26,8 @@ a wait breaks a capture that runs in another thread."""
 class CaptureStream:
     """A CUDA stream of the high-priority pool that no other living CaptureStream has.
 
-    torch's own default for captures has the usual priority, so eager work and the captures of other
-    code are on other streams. Raises RuntimeError where all STREAMS are in use.
+    Eager work and the captures of other code are on streams of default priority, so they never share this stream.
+    Raises RuntimeError if all STREAMS streams are in use.
     """
 
     _taken: ClassVar[set[int]] = set()
@@ -46,7 +46,7 @@ class CaptureStream:
 class Recording:
     """A captured function. A call replays the graph and returns the function's static result.
 
-    ended: the graph is gone, and the function has to be captured again.
+    ended: whether the graph has been freed; then the function must be captured again.
     """
 
     def __init__(self, stream: CaptureStream) -> None:
@@ -68,8 +68,8 @@ class Recording:
 class Recorder:
     """Captures the passes of one model, all on one stream.
 
-    lock: held around every capture and every replay, so that no thread ends a graph between another
-    thread's check that it lives and the replay.
+    lock: held during every capture and every replay, so that no thread frees a graph after another thread has checked
+    that the graph exists and before that thread has replayed it.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -81,8 +81,10 @@ class Recorder:
         self._pools: weakref.WeakKeyDictionary[Hashable, object] = weakref.WeakKeyDictionary()
 
     def record(self, function: Callable[[], object], owner: Hashable) -> Recording:
-        """Run ``function`` to warm it up, then capture it. Graphs of the same owner share memory: a graph's result is valid
-        until another graph of that owner is replayed. Exceptions of CUDA and of a compiler pass through."""
+        """Run ``function`` to warm it up, then capture it; returns the recording.
+
+        Graphs of the same owner share memory: the result of a graph is valid until another graph of that owner is
+        replayed. Raises whatever CUDA or a kernel compiler raises."""
         with self.lock, _CAPTURING:
             if self._retired > MOST_RETIRED:
                 self.end_all()
@@ -102,14 +104,15 @@ class Recorder:
             return recording
 
     def retire(self, recordings: list[Recording]) -> None:
-        """Retire recordings that are no longer needed: release their results, keep their graphs for now."""
+        """Release the results of recordings that are no longer needed. Their graphs stay until all graphs end
+        together."""
         with self.lock:
             for recording in recordings:
                 recording.result = None
             self._retired += len(recordings)
 
     def end_all(self) -> None:
-        """End every graph of this recorder; the workspaces of the stream go with them."""
+        """Free every graph of this recorder, and with the graphs the cuBLAS workspaces of the stream."""
         with self.lock, _CAPTURING:
             torch.cuda.synchronize(self._device)
             for recording in self._recordings:
@@ -120,8 +123,8 @@ class Recorder:
 
 
 def _captured(graph, function: Callable[[], object], stream, pool) -> object:
-    """Warm up and capture on one stream, so that the workspace is allocated outside the graph's
-    memory. The caller's stream becomes current again even if the capture fails, which torch does
+    """Warm the function up and capture it on one stream, so that the workspace is allocated outside the graph's memory;
+    returns the function's result. The caller's stream becomes current again even if the capture fails, which torch does
     not ensure."""
     here = torch.cuda.current_stream()
     stream.wait_stream(here)

@@ -1,4 +1,4 @@
-"""Choosing tokens from the logits of a block on the device, in the pass that computes the logits."""
+"""Chooses the tokens of a block on the device, in the pass that computes the block's logits."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,8 @@ from engine.fast.kernels.truncation import truncated
 
 @dataclass(frozen=True)
 class OneEach:
-    """A token for each of ``length`` rows. sampling: with seed 0, because a choice is part of a pass's key."""
+    """Chooses one token from each of ``length`` rows of logits. sampling: has seed 0, because a choice is part of the
+    key of a pass, and passes serve all seeds."""
 
     length: int
     sampling: Sampling
@@ -21,8 +22,10 @@ class OneEach:
         return self.sampling.greedy
 
     def __call__(self, logits: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor | None]:
-        """logits: [length, V]. drawn: float64 [length], a uniform for each row, unused at temperature 0. Returns the tokens, int32
-        [length], and the q [length, V] they were drawn from, or None."""
+        """Choose the tokens; returns them, int32 [length], and the draft distributions q [length, V] that they were
+        drawn from, or None at temperature 0.
+
+        logits: [length, V]. drawn: float64 [length], a uniform number for each row; unused at temperature 0."""
         if self.greedy:
             return display_distribution(logits, self.sampling).argmax(-1).to(torch.int32), None
         q = truncated(logits, self.sampling)

@@ -1,4 +1,4 @@
-"""An unrecorded text whose trees are judged on the device."""
+"""Writes an unrecorded text whose trees are judged on the device."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from engine.fast.gpu.static_model import StaticModel
 
 
 class DeviceText(Text):
-    """See ``Text``."""
+    """A ``Text`` whose trees are judged on the device, and whose drafts may stay on the device until then."""
 
     def __init__(self, target: StaticModel, request: TextRequest) -> None:
         super().__init__(target, request, recorded=False)

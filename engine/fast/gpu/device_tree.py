@@ -13,17 +13,18 @@ UNKNOWN = -1  # a token that only the device knows
 
 @dataclass
 class DeviceTree(DraftTree):
-    """Appears only in unrecorded texts.
+    """A draft tree whose tokens are on the device. It appears only in unrecorded texts.
 
-    ids: [N] int32, the tokens on the device; ``tokens`` holds -1 until the host learns them.
+    ids: the tokens, int32 [N], on the device. ``tokens`` holds UNKNOWN for each token until the verdict brings it to
+    the host.
     """
 
     ids: Tensor | None = None
 
     @classmethod
     def chain_of(cls, ids: Tensor, q: Tensor | None, source: str) -> DeviceTree:
-        """One branch with the tokens ``ids``, int32 [L]. q: the rows [at least L, V] they were drawn from,
-        or None."""
+        """A chain of the tokens ``ids``, int32 [L]. q: the draft distributions that they were drawn from, [at least L,
+        V], or None. source: the label of every node."""
         tree, parent = cls(ids=ids), ROOT
         for place in range(len(ids)):
             node = tree._append(parent, UNKNOWN, source, None)
@@ -33,7 +34,8 @@ class DeviceTree(DraftTree):
         return tree
 
     def truncated(self, max_depth: int) -> DraftTree:
-        """The tree itself, because device drafters never exceed the depth they are given."""
+        """The tree itself, because drafters on the device never draft deeper than ``max_depth``. Raises ValueError if
+        the tree is deeper."""
         if self.deepest > max_depth:
             raise ValueError(
                 f"a tree on the device reaches {self.deepest}, deeper than {max_depth}"

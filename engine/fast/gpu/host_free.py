@@ -1,8 +1,7 @@
 """Finds operations that make host and device wait for each other.
 
-A CUDA graph can hold no operation whose launches depend on numbers on the device, and no copy between
-host and device. Within ``HostFree`` such an operation raises an error that names it; a capture would
-merely fail.
+A CUDA graph can hold no operation whose launches depend on numbers on the device, and no copy between host and device.
+Within ``HostFree`` such an operation raises an error that names it, while a failed capture names no operation.
 """
 
 import torch
@@ -32,11 +31,11 @@ _MOVING = frozenset(("aten::_to_copy", "aten::copy_"))
 
 
 class WaitsForHost(RuntimeError):
-    """Names the operation that would make the host and the device wait for each other."""
+    """An operation would make the host and the device wait for each other. The message names it."""
 
 
 class HostFree(TorchDispatchMode):
-    """A context in which such an operation raises WaitsForHost instead of running."""
+    """A context in which an operation that makes host and device wait for each other raises WaitsForHost instead."""
 
     def __torch_dispatch__(self, function, types, arguments=(), named=None):
         name = function._schema.name
@@ -54,7 +53,7 @@ def _is_mask(index) -> bool:
 
 
 def _devices(arguments, named: dict) -> set[str]:
-    """The kinds of device that an operation touches."""
-    found = {each.device.type for each in arguments if isinstance(each, Tensor)}
-    given = named.get("device")
-    return found if given is None else found | {torch.device(given).type}
+    """The types of the devices, such as "cuda", of an operation's tensor arguments and of its ``device`` argument."""
+    types = {argument.device.type for argument in arguments if isinstance(argument, Tensor)}
+    target = named.get("device")
+    return types if target is None else types | {torch.device(target).type}

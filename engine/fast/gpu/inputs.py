@@ -1,4 +1,4 @@
-"""The int32 buffer of a pass: everything the pass reads except weights and KV, filled by one copy."""
+"""The int32 buffer of a pass. It holds everything that the pass reads except weights and KV, and one copy fills it."""
 
 from array import array
 from collections.abc import Sequence
@@ -23,19 +23,21 @@ _ALIGNED = 4  # each part begins at a multiple of this many numbers (16 bytes)
 
 @dataclass(frozen=True)
 class Size:
-    """rows: of a pass, padding included. words: the scratch rows that the pass knows of, in units of 32."""
+    """The size of a pass. rows: its rows, padding included. words: the scratch rows that its mask covers, in units of
+    32."""
 
     rows: int
     words: int
 
     @property
     def scratch(self) -> int:
-        """Columns after the committed ones that the pass may touch."""
+        """The number of columns behind the committed ones that the pass may read or write."""
         return WORD * self.words
 
     @classmethod
     def of(cls, count: int, behind: int) -> "Size | None":
-        """The smallest size for ``count`` rows after ``behind`` scratch rows; None beyond the largest."""
+        """The smallest size for ``count`` rows after ``behind`` scratch rows; None if that is more than the largest of
+        ROWS."""
         rows = next((rows for rows in ROWS if rows >= count), None)
         if rows is None:
             return None
@@ -44,9 +46,10 @@ class Size:
 
 @dataclass(frozen=True)
 class DeviceRows(Rows):
-    """Rows whose tokens may be known only to the device.
+    """Rows whose tokens may be on the device only.
 
-    ids: int32 [len(tokens) - 1], tokens[1:] if only the device knows them. question: set if the pass judges this tree.
+    ids: the tokens of all rows but the first, int32 [len(tokens) - 1], if they are on the device only; else None.
+    question: set if the pass judges the tree of these rows, else None.
     """
 
     ids: Tensor | None = None
@@ -56,9 +59,9 @@ class DeviceRows(Rows):
 class StepInputs:
     """The buffer of one size for B sequences, and its parts as views.
 
-    prefix [B]: committed columns. behind [B]: scratch rows fed before the pass. tokens [B, R]. own
-    [B, R]: depths of the rows. depths [B, S]: of all scratch rows. bits [B, R, W]: which scratch rows
-    each row sees. more: parts [B, width] that a subclass adds.
+    prefix: the number of committed columns, [B]. behind: the number of scratch rows that earlier passes have read, [B].
+    tokens: [B, R]. own: the depths of the rows, [B, R]. depths: the depths of all scratch rows, [B, S]. bits: the
+    scratch rows that each row sees, [B, R, W words]. more: further parts [B, width], which a subclass adds.
     """
 
     def __init__(self, size: Size, device: torch.device, sequences: int = 1) -> None:
@@ -78,18 +81,18 @@ class StepInputs:
         self.bits = bits.view(sequences, size.rows, size.words)
 
     def _room(self, size: Size) -> tuple[int, ...]:
-        """How many numbers each part has for one sequence."""
+        """The number of int32 numbers in each part, for one sequence."""
         return 1, 1, size.rows, size.rows, size.scratch, size.rows * size.words
 
     def _numbers(self, rows: DeviceRows) -> tuple[Sequence[int], ...]:
-        """The numbers of each part, from its beginning; the rest is 0."""
+        """The numbers that each part begins with, for one sequence; the rest of the part is 0."""
         return (
             (rows.prefix,), (rows.behind,), rows.tokens, rows.depths[rows.behind :],
             rows.depths, array("i", self._seen(rows)),
         )  # fmt: skip
 
     def load(self, *given: DeviceRows) -> None:
-        """Fill the buffer for a pass over these rows, one entry per sequence."""
+        """Fill the buffer for a pass over these rows, one argument per sequence."""
         numbers = array("i", bytes(4 * self._places[-1]))
         for sequence, rows in enumerate(given):
             parts = self._numbers(rows)
@@ -102,10 +105,11 @@ class StepInputs:
                 self.tokens[sequence, 1 : len(rows.tokens)].copy_(rows.ids)
 
     def _seen(self, rows: DeviceRows) -> bytes:
-        """A padded row sees the prefix and itself, so that it stays finite."""
+        """The bytes of ``bits``, for one sequence. A padded row sees the prefix and itself, so its numbers stay
+        finite."""
         padding = range(rows.behind + len(rows.tokens), rows.behind + self.size.rows)
-        seen = [*rows.ancestors, *(1 << row for row in padding)]
-        return b"".join(entry.to_bytes(4 * self.size.words, "little") for entry in seen)
+        masks = [*rows.ancestors, *(1 << row for row in padding)]
+        return b"".join(entry.to_bytes(4 * self.size.words, "little") for entry in masks)
 
     def mask(self, longest: int) -> AncestorBits:
         return AncestorBits(self.bits, self.depths, self.prefix, longest, self.own)

@@ -1,4 +1,4 @@
-"""The verdict made on the device that holds the logits: only a few whole numbers come back."""
+"""Judges a tree on the device that holds the logits, so that only a few whole numbers come back to the host."""
 
 from collections.abc import Callable
 from functools import partial
@@ -26,14 +26,14 @@ FINAL = ("bonus", "recovered")
 
 
 def knows(rule: str) -> bool:
-    """Whether the kernel has this rule."""
+    """Whether the kernel ``verify_tree`` implements the rule with this key."""
     return rule in RULES
 
 
 class DeviceJudge:
-    """Judges as the verifier of this key would, with the same coins and the same noise.
+    """Judges trees as the verifier of this key would, with the same coins and the same noise.
 
-    Its verdicts hold neither judgements nor residuals, which only a recorder needs.
+    Its verdicts hold no judgements and no residuals, because only a recorder needs these.
     """
 
     def __init__(
@@ -44,7 +44,8 @@ class DeviceJudge:
         self._noise = NoiseRows(seed, target.vocab_size, target.device)
 
     def ask(self, tree: DraftTree, position: int) -> Question:
-        """The question about a tree whose first token would stand at ``position``."""
+        """The question with which a pass judges this tree. position: where the tree's first token would stand in the
+        text."""
         places = Places.of(tree)
         coins, noise = [], None
         if self._key.rule == "rejection":
@@ -54,7 +55,8 @@ class DeviceJudge:
         return Question(self._key, places, coins, noise)
 
     def __call__(self, draft: QuestionedDraft, seen: Seen) -> PendingVerdict:
-        """Have the tree judged, if the pass has not judged it already. One step at a time."""
+        """The pending verdict on the draft's tree. The tree is judged now if the target's pass has not judged it. The
+        verdict of one step must be awaited before the next step is judged."""
         judged = isinstance(seen, JudgedSeen)
         numbers = seen.numbers if judged else self._launched(draft, seen.logits)
         return partial(self._awaited, draft, numbers)
@@ -67,7 +69,8 @@ class DeviceJudge:
         return self._verdict(draft.tree, self.arrived(numbers)), None
 
     def _launched(self, draft: QuestionedDraft, logits: Tensor) -> Callable[[], list[int]]:
-        """Judge the tree in a launch of its own. logits: [N+1, V]."""
+        """Judge the tree in a launch of its own; returns a function that waits for the verdict's numbers. logits: [N+1,
+        V]."""
         tree, question, device = draft.tree, draft.question, logits.device
         flat = FlatTree.of(tree, logits.shape[-1], device)
         if isinstance(tree, DeviceTree):
@@ -80,34 +83,35 @@ class DeviceJudge:
 
     @staticmethod
     def arrived(numbers: Callable[[], list[int]]) -> list[int]:
-        """The step's one wait for the device."""
+        """The verdict's numbers. This call is the only one of a step that waits for the device."""
         return numbers()
 
     def _verdict(self, tree: DraftTree, numbers: list[int]) -> Verdict:
-        (count, token, final, tossed), rest = numbers[:4], numbers[4:]
+        (count, final_token, final, tossed), rest = numbers[:4], numbers[4:]
         if final == NOT_A_NUMBER:
             raise UserError(
                 "The model's scores are not numbers (NaN): its numbers overflow, "
                 "which bfloat16 or float32 may prevent."
             )
-        size = len(rest) // 3  # of the tree and its padding
-        accepted, kept = rest[:count], rest[size : size + count]
+        size = len(rest) // 3  # nodes of the tree, padding included
+        accepted, tokens = rest[:count], rest[size : size + count]
         self._coins.spend(tossed)
         if isinstance(tree, DeviceTree):
-            for node, its in zip(accepted, kept, strict=True):
-                tree.tokens[node] = its
+            for node, accepted_token in zip(accepted, tokens, strict=True):
+                tree.tokens[node] = accepted_token
         return Verdict(
             accepted=accepted,
             status=[STATUS[state] for state in rest[2 * size : 2 * size + len(tree)]],
             judgements=[],
-            final_token=token,
+            final_token=final_token,
             final=FINAL[final],
             walk=[ROOT, *accepted],
         )
 
 
 class Coins:
-    """Uniforms tossed ahead of their use; the next step begins with the unspent ones."""
+    """Uniform numbers that are tossed before they are needed. A step begins with the coins that the last one did not
+    spend."""
 
     def __init__(self, chance: JudgeChance) -> None:
         self._chance = chance
@@ -124,19 +128,19 @@ class Coins:
 
 
 class NoiseRows:
-    """The noise of positions of the text, made once for each position and kept on the device."""
+    """The noise for the positions of a text, made once for each position and kept on the device."""
 
     def __init__(self, seed: int, vocabulary: int, device: torch.device) -> None:
         self._seed, self._vocabulary, self._device = seed, vocabulary, device
         self._rows: dict[int, Tensor] = {}
 
     def make(self, first: int, count: int) -> None:
-        """Make the noise that these positions still lack. Positions only ever grow, so the new ones
-        are consecutive."""
+        """Make the noise of the ``count`` positions from ``first`` on, where it does not exist yet. Positions only
+        grow, so positions without noise are consecutive."""
         fresh = [place for place in range(first, first + count) if place not in self._rows]
         if fresh:
-            made = noise_rows(self._seed, fresh[0], len(fresh), self._vocabulary, self._device)
-            self._rows |= zip(fresh, made, strict=True)
+            noise = noise_rows(self._seed, fresh[0], len(fresh), self._vocabulary, self._device)
+            self._rows |= zip(fresh, noise, strict=True)
 
     def rows(self, first: int, count: int) -> Tensor:
         """The noise [count, V] of the positions from ``first`` on; earlier positions are forgotten."""

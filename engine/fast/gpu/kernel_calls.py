@@ -1,7 +1,7 @@
 """The operations of a step that run in Triton kernels when the model is on a CUDA device.
 
-`attend` and `addresses` return None where no kernel can do the work. The caller then does it as
-on a CPU, and the log names the reason once.
+``attend`` and ``addresses`` return None if no kernel can do the work. The caller then does the work as on a CPU, and
+the reason is logged once.
 """
 
 import logging
@@ -14,7 +14,7 @@ from engine.core.transfer import to_device
 from engine.fast.kernels.lang import on_gpu
 from engine.model.row_mask import RowMask
 
-MOST_ROWS = 512  # as many as a pass over a prompt has; more go to SDPA
+MOST_ROWS = 512  # a pass over a prompt has no more; torch's SDPA takes more rows
 MOST_HEAD = 256
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
@@ -40,9 +40,10 @@ def attend(
     softcap: float | None,
     sinks: Tensor | None,
 ) -> Tensor | None:
-    """query [B, H, R, D], key and value [B, Hkv, T, D] -> [B, H, R, D], or None where no kernel can do it.
+    """Attention through the Triton kernel: query [B, H, R, D], key and value [B, Hkv, T, D] -> [B, H, R, D].
 
-    Nothing of size R x T is made; the mask crosses to the device as a few words of bits.
+    None if the kernel cannot compute it. No tensor of size R x T is made; the mask goes to the device as a few words of
+    bits.
     """
     if query.shape[2] > MOST_ROWS:
         return None
@@ -56,9 +57,9 @@ def attend(
     kind = (*kind, softcap is None, sinks is None)
     if not _launched.get(kind, True):
         return None
-    given = (query, key, value, mask.bits, scaling, window, softcap, sinks)
+    arguments = (query, key, value, mask.bits, scaling, window, softcap, sinks)
     try:
-        out = tree_attention.tree_attention(*given)
+        out = tree_attention.tree_attention(*arguments)
     except Exception as error:  # of the compiler or the driver, or for lack of shared memory
         if kind in _launched:
             raise
@@ -83,9 +84,9 @@ def _why_not(query: Tensor, key: Tensor, value: Tensor) -> str | None:
 
 
 def addresses(buffers: list[Tensor]) -> Tensor | None:
-    """The addresses of the buffers [B, Hkv, C, D], for ``commit``; valid while the buffers stay in place.
+    """The addresses of the buffers [B, Hkv, C, D], for ``commit`` and ``move``; valid while the buffers stay in place.
 
-    None where the layers' buffers differ, so that the kernel cannot move their rows.
+    None if the layers' buffers differ in shape or type, because the kernel cannot move their rows then.
     """
     if not _alike(buffers):
         _say_once("Kept rows are moved layer by layer, because the layers' caches differ.")
@@ -96,7 +97,7 @@ def addresses(buffers: list[Tensor]) -> Tensor | None:
 
 
 def commit(buffers: list[Tensor], addresses: Tensor, start: int, rows: list[int]) -> None:
-    """Move columns start + rows of all buffers to start, start + 1, ..."""
+    """Move the columns ``start`` + ``rows`` of all buffers to the columns ``start``, ``start`` + 1, ..."""
     numbers = torch.tensor([start, len(rows), *rows], dtype=torch.int32)
     moved = to_device(numbers, buffers[0].device)
     move(buffers, addresses, moved[:1], moved[2:][None], moved[1:2])
@@ -105,8 +106,8 @@ def commit(buffers: list[Tensor], addresses: Tensor, start: int, rows: list[int]
 def move(
     buffers: list[Tensor], addresses: Tensor, start: Tensor, rows: Tensor, count: Tensor
 ) -> None:
-    """Move the kept rows of several sequences, like ``commit``, with row numbers on the device
-    (``engine.fast.kernels.kv_commit``)."""
+    """Move the kept rows of several sequences as ``commit`` does, but with row numbers that are on the device. For the
+    shapes see ``engine.fast.kernels.kv_commit``."""
     from engine.fast.kernels.kv_commit import kv_commit
 
     kv_commit(buffers, start, rows, count, addresses)

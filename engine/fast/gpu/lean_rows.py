@@ -1,10 +1,11 @@
-"""A pass of Llama-class models with few launches, over the same weights: 15 per layer instead of 41
-(Llama) or 57 (Qwen3), and 17 in half precision, where each of two norms rounds twice. On a GPU a launch
-costs about as much as reading eight megabytes of weights.
+"""A pass of Llama-class models with few kernel launches, over the module's own weights.
 
-One product gives q, k and v, and another gives gate and up; the product before a residual also adds
-it; in float32 a norm is one kernel. All operations are torch's or ours. Arguments and result are those
-of a transformers module.
+It has 15 launches per layer instead of 41 (Llama) or 57 (Qwen3), and 17 in half precision, where each of two norms
+rounds twice. On a GPU a launch costs about as much as reading eight megabytes of weights.
+
+One product gives q, k and v, and another gives gate and up. The product before a residual also adds the residual. In
+float32 a norm is one kernel. All operations are torch's or ours. Arguments and result are those of a transformers
+module.
 
 Letters in shapes: B sequences, R rows each, W hidden size, D head size, Hq and Hkv heads.
 """
@@ -30,7 +31,7 @@ from engine.fast.gpu.static_cache import StaticCache, StaticLayer
 CLASSES = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM)
 
 Rotary = tuple[Tensor, Tensor]
-"""cos and sin, each [B, R, 1, D]; the first half of sin is negated."""
+"""cos and sin of the rotary angles, each [B, R, 1, D]; the first half of sin is negated."""
 
 
 def fits(model: PreTrainedModel) -> bool:
@@ -46,7 +47,7 @@ def fits(model: PreTrainedModel) -> bool:
 
 
 class LeanRows:
-    """The forward of one module of ``CLASSES``. Building it joins the module's weights."""
+    """The forward pass of one module of ``CLASSES``. The constructor joins the module's weights."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         self._model = model
@@ -64,8 +65,10 @@ class LeanRows:
         output_hidden_states: bool,
         **_: object,
     ) -> SimpleNamespace:
-        """Tokens and their positions [B, R] -> logits [B, R, V] and hidden_states, each [B, R, W], or
-        None. The cache decides where the rows go."""
+        """Tokens and their positions [B, R] -> logits [B, R, V] and hidden_states.
+
+        hidden_states: one tensor [B, R, W] for each layer's input and one for the normed output, or None unless
+        ``output_hidden_states``. The cache decides which columns the rows are written to."""
         decoder, shape = self._model.model, input_ids.shape
         hidden = decoder.embed_tokens(input_ids).flatten(0, 1)
         turn = _turn(*decoder.rotary_emb(hidden, position_ids))
@@ -79,19 +82,19 @@ class LeanRows:
         logits = self._model.lm_head(hidden).unflatten(0, shape)
         if not output_hidden_states:
             return SimpleNamespace(logits=logits, hidden_states=None)
-        states = [each.unflatten(0, shape) for each in (*states, hidden)]
+        states = [state.unflatten(0, shape) for state in (*states, hidden)]
         return SimpleNamespace(logits=logits, hidden_states=states)
 
 
 def _turn(cosine: Tensor, sine: Tensor) -> Rotary:
-    """From cos and sin [B, R, D] as transformers has them."""
+    """The ``Rotary`` form of cos and sin [B, R, D], as transformers computes them."""
     low, high = sine.chunk(2, -1)
     return cosine[:, :, None], torch.cat([-low, high], -1)[:, :, None]
 
 
 def _normed(rows: Tensor, module: nn.Module) -> Tensor:
-    """Norm rows [..., W] as the module does. In half precision the module rounds before the product
-    with its weight and again after it, so one kernel, which rounds once, would give other numbers."""
+    """The rows [..., W], normed as the module does. In half precision the module rounds before the product with its
+    weight and again after it, so a single kernel, which rounds once, would give other numbers."""
     shape, epsilon = module.weight.shape, module.variance_epsilon
     if rows.dtype == torch.float32:
         return F.rms_norm(rows, shape, module.weight, epsilon)
@@ -99,7 +102,7 @@ def _normed(rows: Tensor, module: nn.Module) -> Tensor:
 
 
 class _Layer:
-    """One block, with its products joined."""
+    """One transformer block whose matrix products are joined."""
 
     def __init__(self, module: nn.Module) -> None:
         self._module = module
@@ -117,7 +120,7 @@ class _Layer:
             self._epsilon = attention.q_norm.variance_epsilon
 
     def attend(self, hidden: Tensor, turn: Rotary, mask, own: StaticLayer) -> Tensor:
-        """hidden [B, R, W] -> the heads' outputs side by side, [B * R, Hq * D]."""
+        """Attention of the block: hidden [B, R, W] -> the outputs of all heads side by side, [B * R, Hq * D]."""
         rows = _normed(hidden, self._module.input_layernorm)
         heads = F.linear(rows, self._qkv, self._qkv_bias).unflatten(-1, (-1, self._size))
         values = heads[:, :, self._qk :]
@@ -130,12 +133,13 @@ class _Layer:
         return mixed.flatten(0, 1).flatten(1)
 
     def add(self, hidden: Tensor, mixed: Tensor, fresh: bool) -> Tensor:
-        """hidden [B * R, W] plus the product of the heads' outputs: in a new tensor if fresh, because
-        the caller keeps the old one, else in place."""
+        """hidden [B * R, W] plus the output projection of the heads' outputs ``mixed``. fresh: return a new tensor,
+        because the caller keeps the old one; if false, add in place."""
         return _add(hidden, mixed, self._attention.o_proj, fresh)
 
     def _turned(self, heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-        """The q and k heads [B, R, Hq + Hkv, D] of all heads, normed and rotated to their positions."""
+        """The q and k heads [B, R, Hq + Hkv, D], normed and rotated to their positions. heads: all heads, with those of
+        v."""
         rotated = heads[:, :, : self._qk]
         if self._gains is not None:
             rotated = F.rms_norm(rotated, (self._size,), None, self._epsilon) * self._gains
@@ -143,14 +147,15 @@ class _Layer:
         return (rotated * cosine).addcmul_(swapped, sine)
 
     def feed_forward(self, hidden: Tensor) -> None:
-        """Adds to hidden [B * R, W], in place."""
+        """Add the output of the block's MLP to hidden [B * R, W], in place."""
         rows = _normed(hidden, self._module.post_attention_layernorm)
         gate, up = F.linear(rows, self._gate_up, self._gate_up_bias).chunk(2, -1)
         _add(hidden, F.silu(gate).mul_(up), self._mlp.down_proj)
 
 
 def _window_of(attention: nn.Module) -> int | None:
-    """The sliding window of a layer: Qwen keeps one per layer, Mistral one for all."""
+    """The sliding window of an attention layer, or None. Qwen models hold it in each layer, Mistral models in the
+    config."""
     if hasattr(attention, "sliding_window"):
         return attention.sliding_window
     config = getattr(attention, "config", None)
@@ -160,17 +165,17 @@ def _window_of(attention: nn.Module) -> int | None:
 
 
 def _add(hidden: Tensor, rows: Tensor, module: nn.Linear, fresh: bool = False) -> Tensor:
-    """hidden plus the module's product of rows, both [B * R, ...]."""
+    """hidden [B * R, outputs] plus the module's output for rows [B * R, inputs]; in place unless ``fresh``."""
     add = torch.addmm if fresh else torch.Tensor.addmm_
     total = add(hidden, rows, module.weight.t())
     return total if module.bias is None else total.add_(module.bias)
 
 
 def fuse(modules: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
-    """One weight [sum of outputs, inputs] and bias [sum of outputs] (None if there is none).
+    """The joined weight [sum of outputs, inputs] and bias [sum of outputs] of several modules; None without a bias.
 
-    The modules' own parameters become views of these, so the modules work as before and nothing
-    lies in memory twice. A single module keeps its own parameters.
+    The modules' own parameters become views of these, so the modules work as before and no weight is in memory twice. A
+    single module keeps its own parameters.
     """
     if len(modules) == 1:
         (module,) = modules

@@ -1,4 +1,4 @@
-"""The question that asks a pass of the target for the verdict on its tree, and the answer."""
+"""The question with which a pass of the target is requested to judge its tree, and the pass's answer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from engine.fast.kernels.flat_tree import Places
 
 @dataclass(frozen=True)
 class JudgingKey:
-    """How the trees of a text are judged, whatever its seed. Passes with a verdict are found by this key.
+    """How the trees of a text are judged, for any seed. This key is a part of the keys of judged passes.
 
-    rule: the verifier's. sampling: with seed 0. kinds: the kinds of draw that the drafter makes.
+    rule: the verifier's key. sampling: has seed 0. kinds: the kinds of draw that the drafter makes.
     """
 
     rule: str
@@ -28,12 +28,12 @@ class JudgingKey:
 
     @property
     def draws(self) -> bool:
-        """Whether proposals come with the distributions they were drawn from."""
+        """Whether judging needs the draft distributions q that the proposals were drawn from."""
         return self.rule == "rejection" and bool(self.kinds - {"one_hot"})
 
     @property
     def strikes(self) -> bool:
-        """Whether refused draws are struck out of these distributions."""
+        """Whether rejected draws are struck out of the draft distributions."""
         return self.draws and "without_replacement" in self.kinds
 
 
@@ -41,8 +41,8 @@ class JudgingKey:
 class Question:
     """A tree for the device to judge.
 
-    places: of the tree. coins: one per draw, if the rule tosses coins. noise: [D, V] on the device,
-    one row per depth, if the rule draws tokens.
+    places: the places of the tree. coins: one coin per draw if the rule tosses coins, else empty. noise: [D, V] on the
+    device, one row per depth, if the rule draws tokens, else None.
     """
 
     key: JudgingKey
@@ -57,7 +57,7 @@ class Question:
 
 @dataclass(frozen=True)
 class QuestionedDraft(Draft):
-    """A draft that the pass may judge."""
+    """A draft whose tree the target's pass may judge. question: the question about the tree."""
 
     question: Question | None = None
 
@@ -66,8 +66,9 @@ class QuestionedDraft(Draft):
 class JudgedSeen(Seen):
     """The answer of a pass that has judged its tree and moved the kept rows into their place.
 
-    numbers: waits for the numbers of the verdict (see ``DeviceJudge``). Row i of features belongs to
-    the i-th kept row, as far as there are any; logits are valid only until the model's next pass.
+    numbers: a function that waits for the numbers of the verdict and returns them (see ``DeviceJudge``). Row i of the
+    features belongs to the i-th kept row; there are no features unless the session returns some. The logits are valid
+    only until the model's next pass.
     """
 
     numbers: Callable[[], list[int]] | None = None

@@ -1,11 +1,12 @@
-"""Hundreds of texts that one model writes at once, each in a slot of its own, for the text that drafters learn from.
+"""Lets one model write hundreds of texts at once, each in a slot of its own, for the text that draft models are trained
+on.
 
-A slot is a row of the static buffers. All slots write a token in the same pass, wherever their texts stand, and on CUDA
-the pass is one graph. A text that has ended makes room for the next one without a stop of the others. Tokens stay on the device for
-a whole round of passes, so the host waits once a round.
+A slot is one sequence of the static buffers. All slots write a token in the same pass, at whatever positions their
+texts are, and on CUDA the pass is one graph. When a text has ended, the next text takes its slot while the other slots
+go on. Tokens stay on the device for a whole round of passes, so the host waits once per round.
 
-The texts follow the model in the precision in which it is loaded; nothing here is held to the exactness of a decoding
-loop.
+The model writes in the precision in which it is loaded. Unlike the decoding loops, this module promises no text that is
+equal bit for bit to plain decoding.
 """
 
 from __future__ import annotations
@@ -27,22 +28,22 @@ from engine.fast.gpu.static_step import StaticMask
 from engine.fast.kernels.bits import WORD
 from engine.model.forward import forward
 
-LIKELIEST = 256  # tokens of a law among which a draw chooses
-ROUND = 32  # passes between two looks of the host
+LIKELIEST = 256  # a draw chooses among so many of the likeliest tokens
+ROUND = 32  # passes between two reads of the tokens by the host
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """How the first ``slots`` slots draw; the others write the likeliest token."""
+    """How tokens are chosen: the first ``slots`` slots sample them, and the other slots write the likeliest token."""
 
     slots: int = 0
     temperature: float = 0.8
     top_p: float = 0.95
 
     def __call__(self, logits: Tensor) -> Tensor:
-        """[B, V] -> tokens [B]"""
+        """The next token of each slot, [B]. logits: [B, V]."""
         best = logits[self.slots :].argmax(-1)
         if not self.slots:
             return best
@@ -51,14 +52,14 @@ class Drawing:
     def _drawn(self, logits: Tensor) -> Tensor:
         values, tokens = logits.topk(min(LIKELIEST, logits.shape[-1]), dim=-1)
         law = (values.float() / self.temperature).softmax(-1)
-        kept = law.cumsum(-1) - law < self.top_p
+        nucleus = law.cumsum(-1) - law < self.top_p
         noise = torch.empty_like(law).exponential_()
-        chosen = torch.where(kept, law / noise, 0.0).argmax(-1, keepdim=True)
+        chosen = torch.where(nucleus, law / noise, 0.0).argmax(-1, keepdim=True)
         return tokens.gather(-1, chosen)[:, 0]
 
 
 class Slots:
-    """places: how many texts are written at once. columns: tokens of the longest of them, prompt included."""
+    """The slots of one model. places: the number of slots. columns: most tokens of a text, prompt included."""
 
     def __init__(
         self, module: PreTrainedModel, places: int, columns: int, drawing: Drawing = Drawing()
@@ -66,30 +67,31 @@ class Slots:
         self._module, self._drawing, self.columns = module, drawing, columns
         self.device = module.device
         self._rows = LeanRows(module)
-        module.set_attn_implementation("sdpa")  # of the passes over prompts
+        module.set_attn_implementation("sdpa")  # for the passes over prompts
         layers = module.config.num_hidden_layers
         self._cache = StaticCache.empty(layers, columns + ROUND + WORD, places)
         self._inputs = StepInputs(Size(1, 1), self.device, places)
         self._inputs.bits.fill_(1)  # a row sees the committed columns and itself
         self._written = torch.zeros(ROUND, places, dtype=torch.int64, device=self.device)
         self._place = torch.zeros(1, dtype=torch.int64, device=self.device)
-        self._seen = self._cache.capacity  # columns that a pass looks at
+        self._seen = self._cache.capacity  # columns that a pass reads
         with torch.inference_mode():
             self._pass = self._captured()
 
     def _captured(self) -> Callable[[], object]:
-        """The pass of one token, as a graph on CUDA. Running it leaves nothing behind but the buffers."""
-        found = self._step
+        """The function that runs the pass of one token, on CUDA as a graph. The trial runs here leave only allocated
+        buffers behind."""
+        step = self._step
         self._step()  # makes the buffers
         if self.device.type == "cuda":
             try:
-                found = Recorder(self.device).record(self._step, self)
+                step = Recorder(self.device).record(self._step, self)
             except Exception as error:  # noqa: BLE001 - passes without a graph are slower and as good
                 _log.warning("Texts are written without a CUDA graph: %s", str(error)[:200])
                 torch.cuda.synchronize()
         self._inputs.prefix.zero_()
         self._place.zero_()
-        return found
+        return step
 
     def _step(self) -> None:
         inputs = self._inputs
@@ -106,7 +108,7 @@ class Slots:
 
     @contextlib.contextmanager
     def _looking(self) -> Iterator[None]:
-        """The layers show the columns that are in use; kernels leave the others alone anyway."""
+        """Within this context, the layers show only the columns in use. (Kernels never read the other columns.)"""
         if self._seen == self._cache.capacity:
             yield
             return
@@ -119,7 +121,7 @@ class Slots:
 
     @torch.inference_mode()
     def begin(self, slots: Sequence[int], prompts: Sequence[Sequence[int]]) -> None:
-        """Read these prompts into these slots. The last token of each is read by the next pass."""
+        """Read these prompts into these slots. The next pass reads the last token of each prompt."""
         longest = max(map(len, prompts)) - 1
         ids = torch.tensor(
             [[*prompt[:-1], *[0] * (longest - len(prompt) + 1)] for prompt in prompts]
@@ -138,7 +140,8 @@ class Slots:
 
     @torch.inference_mode()
     def round(self) -> list[list[int]]:
-        """ROUND more tokens of every slot, a list for each slot; those of ended and of empty slots mean nothing."""
+        """Write ROUND more tokens in every slot; returns a list of them for each slot. Tokens of empty slots, and of
+        slots whose text has ended, are meaningless."""
         if self.device.type == "cpu":
             used = int(self._inputs.prefix.max()) + ROUND + WORD
             self._seen = min(self._cache.capacity, used)

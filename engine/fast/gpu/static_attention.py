@@ -1,4 +1,5 @@
-"""Tree attention that runs in the Triton kernel where the kernel supports it."""
+"""The attention function of models on static buffers, which uses the Triton kernel where the kernel supports the
+work."""
 
 from functools import cached_property
 
@@ -15,11 +16,11 @@ NAME = "draftscope_gpu"
 
 
 class KernelRowMask(RowMask):
-    """A row mask that kernels can also read."""
+    """A row mask that Triton kernels can read too."""
 
     @cached_property
     def bits(self) -> AncestorBits:
-        """The mask as a few words of bits, in which form GPU kernels read it."""
+        """The mask as a few words of bits, the form that the kernels read."""
         return AncestorBits.of_sets(
             self._ancestors, self._all_depths, self._committed, self._device
         )
@@ -38,7 +39,8 @@ def tree_attention(
     s_aux: Tensor | None = None,
     **others: object,
 ) -> tuple[Tensor, None]:
-    """Does the work of ``engine.model.attention.tree_attention``. row_mask: a KernelRowMask or a StaticMask."""
+    """The attention of ``engine.model.attention.tree_attention``, with the same arguments and result, in the Triton
+    kernel if the kernel can compute it. row_mask: a KernelRowMask or a StaticMask."""
     if "watch" not in others and kernel_calls.takes(query):
         out = kernel_calls.attend(
             query, key, value, row_mask, scaling, sliding_window, softcap, s_aux

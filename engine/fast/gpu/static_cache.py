@@ -1,4 +1,4 @@
-"""KV buffers for passes that write to columns given on the device, and for several sequences side by side."""
+"""KV buffers for passes that read from the device which columns to write to, and for several sequences side by side."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -11,9 +11,9 @@ from engine.model.cache import KVCache, KVLayer
 
 
 class StaticLayer(KVLayer):
-    """A layer whose rows can go to given columns.
+    """A KV layer that can write rows to any columns.
 
-    columns: int64 [B, R], where the next rows go; if None, after the columns in use.
+    columns: int64 [B, R], the columns that the next rows are written to; if None, rows go behind the columns in use.
     """
 
     def __init__(self, capacity: int, sequences: int = 1) -> None:
@@ -21,8 +21,8 @@ class StaticLayer(KVLayer):
         self.columns: Tensor | None = None
 
     def update(self, key_states: Tensor, value_states: Tensor, *args, **kwargs):
-        """Append rows as ``KVLayer.update`` does. If ``columns`` is set, the rows go there and the whole buffers are
-        returned."""
+        """Append rows as ``KVLayer.update`` does. If ``columns`` is set, write the rows to these columns and return the
+        whole buffers."""
         if self.columns is None:
             return super().update(key_states, value_states)
         if not self.is_initialized:
@@ -43,7 +43,7 @@ class StaticLayer(KVLayer):
 
 
 class RowLayer(StaticLayer):
-    """One sequence's part of a layer that holds several. It shares the layer's memory and cannot grow."""
+    """One sequence's part of a layer that holds several sequences. It shares the layer's memory and cannot grow."""
 
     def __init__(self, whole: KVLayer, row: int) -> None:
         super().__init__(whole.capacity)
@@ -66,7 +66,8 @@ class RowLayer(StaticLayer):
 
 
 class StaticCache(KVCache):
-    """All layers of one sequence, or of several side by side, each a ``row``."""
+    """The layers of one sequence, or of several sequences side by side. ``row`` returns the cache of a single
+    sequence."""
 
     def __init__(self, layers: Sequence[StaticLayer]) -> None:
         super().__init__(layers)
@@ -77,12 +78,13 @@ class StaticCache(KVCache):
         return cls([StaticLayer(capacity, sequences) for _ in range(layers)])
 
     def row(self, index: int) -> "StaticCache":
-        """A cache for one of the sequences, on the same memory."""
+        """The cache of the sequence with this index, on the same memory."""
         return StaticCache([RowLayer(layer, index) for layer in self.layers])
 
     @contextlib.contextmanager
     def written_at(self, columns: Tensor) -> Iterator[None]:
-        """A context in which rows go to these columns of the buffers and ``length`` stays as it is."""
+        """A context in which rows are written to these columns of the buffers, int64 [B, R]; ``length`` stays as it
+        is."""
         try:
             for layer in self.layers:
                 layer.columns = columns
@@ -97,10 +99,10 @@ class StaticCache(KVCache):
         super().reserve(columns)
 
     def move(self, start: Tensor, rows: Tensor, count: Tensor) -> None:
-        """Move the rows at start + rows to start, start + 1, ..., with numbers that only the device
-        knows: int32 [B], [B, R] and [B]. Call ``locate`` once before; ``length`` stays.
+        """Move the columns start + rows to start, start + 1, ..., for each sequence. ``length`` stays as it is.
 
-        The first count[b] of rows[b] ascend; each of the others is its own index.
+        start: int32 [B]. rows: int32 [B, R]; the first count[b] entries of rows[b] ascend, and every other entry is its
+        own index. count: int32 [B]. All three are on the device. Call ``locate`` once before.
         """
         if self._addresses is not None:
             kernel_calls.move(self._buffers(), self._addresses, start, rows, count)
@@ -111,7 +113,7 @@ class StaticCache(KVCache):
             layer.move(targets, sources)
 
     def locate(self) -> None:
-        """Find the addresses of the buffers, if a kernel will move their rows."""
+        """Look up the addresses of the buffers, if a kernel will move their rows."""
         buffers = self._buffers()
         if self._addresses is None and kernel_calls.takes(buffers[0]):
             self._addresses = kernel_calls.addresses(buffers)

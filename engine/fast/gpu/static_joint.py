@@ -1,4 +1,4 @@
-"""Sessions of one model whose buffers lie side by side, so that one pass reads rows of all of them."""
+"""Sessions of one model whose buffers lie side by side, so that one pass reads rows of all sessions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,8 @@ _IDLE = DeviceRows([0], 0, [0], [1])
 
 @dataclass(frozen=True)
 class _Padded:
-    """The rows of a pass that gives every sequence, ended ones too, as many rows as the longest needs."""
+    """The number of rows of a pass in which every sequence, even one that has ended, gets as many rows as the largest
+    draft needs. sequences: the number of sequences."""
 
     sequences: int
 
@@ -34,13 +35,13 @@ class _Padded:
 
 @cache
 def _rows(asked: int) -> int | None:
-    """Of one sequence in a pass; None beyond the largest pass."""
+    """The rows that each sequence gets in a pass for ``asked`` rows; None if no pass is large enough."""
     size = Size.of(asked, 0)
     return None if size is None else size.rows
 
 
 class JointSessions(SeparateSessions):
-    """B sessions on buffers [B, Hkv, C, D] per layer, where C is enough for the longest text and a tree."""
+    """B sessions on buffers [B, Hkv, C, D] per layer. C is enough for the longest text and a tree."""
 
     def __init__(
         self, model: JoinedModel, capacity: int, places: int, features: tuple[int, ...]
@@ -65,8 +66,10 @@ class JointSessions(SeparateSessions):
 
     @torch.no_grad()
     def look_at(self, drafts: Mapping[int, Draft]) -> dict[int, Seen]:
-        """One pass over root and tree of each of these sequences. Before all buffers exist, with a
-        tree larger than the largest pass, and with probes or rows that were begun, each sequence gets a pass of its own."""
+        """Read the root and tree of each draft in one pass; returns the results by sequence.
+
+        Each sequence gets a pass of its own if some buffers do not exist yet, if a tree is larger than the largest
+        pass, or if a draft has probes or rows that its drafter has begun to read."""
         if not self._in_one_pass(drafts):
             return super().look_at(drafts)
         for index, draft in drafts.items():
@@ -77,26 +80,27 @@ class JointSessions(SeparateSessions):
             self.sessions[index].lay_out(drafts[index]) if index in drafts else self._idle_at(index)
             for index in range(len(self._idle))
         ]
-        found = self._seen(rows)
-        seen = {}
+        results = self._seen(rows)
+        seen_by_index = {}
         for index in drafts:
-            session, its = self.sessions[index], found[index]
+            session, result = self.sessions[index], results[index]
             session.written()
-            features = of_layers(its.features, self._layers, session.features)
-            seen[index] = replace(its, features=features)
-        return seen
+            features = of_layers(result.features, self._layers, session.features)
+            seen_by_index[index] = replace(result, features=features)
+        return seen_by_index
 
     def _idle_at(self, index: int) -> DeviceRows:
-        """The row of a place without a draft. Where a prompt is being read, it comes behind what was read."""
+        """The row of a sequence without a draft. While the sequence's prompt is being read, the row comes behind the
+        tokens read so far."""
         ended = index in self._begun
         return replace(self._idle[index], prefix=0 if ended else self.sessions[index].length)
 
     def _seen(self, rows: list[DeviceRows]) -> list[Seen]:
-        if all(one.question is not None for one in rows):
-            found: list[JudgedSeen] | None = self._buffers.judge(rows, self._layers)
-            if found is not None:
-                return list(found)
-        return [Seen(*found) for found in self._buffers.feed(rows, self._layers)]
+        if all(sequence_rows.question is not None for sequence_rows in rows):
+            outputs: list[JudgedSeen] | None = self._buffers.judge(rows, self._layers)
+            if outputs is not None:
+                return list(outputs)
+        return [Seen(*outputs) for outputs in self._buffers.feed(rows, self._layers)]
 
     def _in_one_pass(self, drafts: Mapping[int, Draft]) -> bool:
         if not all(session.ready for session in self.sessions):

@@ -13,8 +13,8 @@ from engine.model.session import Session
 
 
 class JoinedModel(LanguageModel):
-    """A language model that reads one sequence through its module, and several sequences in one
-    pass over buffers that lie side by side."""
+    """A language model that reads a single sequence through its module, and several sequences in one pass over buffers
+    that lie side by side."""
 
     attention = attention.NAME
 
@@ -30,7 +30,7 @@ class JoinedModel(LanguageModel):
         return BufferedSession(self, StaticCache.empty(self.layers, capacity), tuple(features))
 
     def new_buffer_sets(self, captures: bool = True) -> BufferSets:
-        """Buffers for passes of the module. captures: whether the passes become CUDA graphs on CUDA."""
+        """New buffer sets for passes of the module. captures: whether the passes become CUDA graphs on CUDA."""
         return BufferSets(TextBuffers, self.rows, self.layers, self.name, self.device, captures)
 
     def joint_buffer_sets(self) -> BufferSets:

@@ -1,4 +1,4 @@
-"""A sequence read on static buffers."""
+"""Sessions that read a sequence on static buffers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from engine.model.session import Session
 if TYPE_CHECKING:
     from engine.fast.gpu.static_model import JoinedModel, StaticModel
 
-READ_AHEAD = 3  # more tokens than this are a prompt, read in passes of their own sizes
+READ_AHEAD = 3  # more tokens than this are read as a prompt, in passes through the module
 
 
 class BufferedSession(Session):
@@ -32,11 +32,11 @@ class BufferedSession(Session):
 
     @property
     def ready(self) -> bool:
-        """Whether its buffers exist: from the first pass on."""
+        """Whether the session's buffers exist, which the first pass allocates."""
         return self._cache.ready
 
     def lay_out(self, draft: Draft) -> DeviceRows:
-        """Root and tree as rows for a pass. After a pass over several sequences, call ``written``."""
+        """The draft's root and tree as rows for a pass. After a pass over several sequences, call ``written``."""
         rows = self._rows(*draft.rows)
         tree, question = draft.tree, None
         if isinstance(draft, QuestionedDraft):
@@ -45,7 +45,7 @@ class BufferedSession(Session):
         return DeviceRows(rows.tokens, rows.prefix, rows.depths, rows.ancestors, ids, question)
 
     def written(self) -> None:
-        """Note that all scratch rows are now in the cache, at the columns that were given."""
+        """Note that all scratch rows are now in the cache, because a pass has written them to their columns."""
         self._cache.length = self.length + self.rows
 
     @torch.no_grad()
@@ -65,7 +65,7 @@ class BufferedSession(Session):
 
 
 class StaticSession(BufferedSession):
-    """One sequence on a buffer set of its own."""
+    """A session of one sequence on a buffer set of its own."""
 
     def __init__(self, model: StaticModel, capacity: int, features: tuple[int, ...]) -> None:
         self._buffers = model.buffer_sets.take(self, capacity)
@@ -73,12 +73,13 @@ class StaticSession(BufferedSession):
 
     @torch.no_grad()
     def look(self, draft: Draft) -> Seen:
-        """Read a root and a tree in one pass, which also judges the tree if asked and able to."""
+        """Read a root and a tree in one pass. The pass also judges the tree if the draft has a question and the
+        buffers can run such a pass."""
         if isinstance(draft, QuestionedDraft) and draft.probes is None and draft.begun is None:
-            found = self._buffers.judge([self.lay_out(draft)], self.features)
-            if found is not None:
+            results = self._buffers.judge([self.lay_out(draft)], self.features)
+            if results is not None:
                 self.written()
-                return found[0]
+                return results[0]
             self._clear_scratch()
         return super().look(draft)
 
@@ -91,22 +92,22 @@ class StaticSession(BufferedSession):
         sampling: Sampling,
         drawn: Tensor | None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Read tokens after the committed ones and draft ``count`` more from the first ``vocabulary``
-        ids. Returns the drafted tokens, int32 [count], and the laws they were drawn from, [count, V],
-        or None at temperature 0; both on the device.
+        """Read tokens after the committed ones, and draft a chain of ``count`` more from the first ``vocabulary`` ids.
 
-        drawn: one uniform per drafted token; None at temperature 0. The rows fed are len(tokens) +
-        count - 1, one after the other; none is committed.
+        Returns the drafted tokens, int32 [count], and the distributions that they were drawn from, [count, V], or None
+        at temperature 0; both are on the device. drawn: one uniform number per drafted token; None at temperature 0. If
+        there are more than READ_AHEAD tokens, all but the last are committed and the last one counts as the only token.
+        Afterwards the scratch rows are a chain of len(tokens) + count - 1 rows.
         """
         if len(tokens) > READ_AHEAD:
             self.prefill(tokens[:-1])
             tokens = tokens[-1:]
         tokens = self.model.readable(tokens)
-        found = self._buffers.write(tokens, self.length, count, vocabulary, sampling, drawn)
+        drafted = self._buffers.write(tokens, self.length, count, vocabulary, sampling, drawn)
         rows = len(tokens) + count - 1
         self._grow_scratch(range(-1, rows - 1))
         self.written()
-        return found
+        return drafted
 
     def _read(
         self,
@@ -118,11 +119,11 @@ class StaticSession(BufferedSession):
         features = self.features if layers is None else layers
         short = last is None or (0 < last and len(rows.tokens) <= READ_AHEAD)
         if vectors is None and short:
-            given = rows
+            device_rows = rows
             if not isinstance(rows, DeviceRows):
-                given = DeviceRows(rows.tokens, rows.prefix, rows.depths, rows.ancestors)
-            found = self._buffers.feed([given], features)
-            if found is not None:
+                device_rows = DeviceRows(rows.tokens, rows.prefix, rows.depths, rows.ancestors)
+            results = self._buffers.feed([device_rows], features)
+            if results is not None:
                 self.written()
-                return found[0]
+                return results[0]
         return super()._read(rows, last, layers, vectors)

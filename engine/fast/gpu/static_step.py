@@ -1,8 +1,8 @@
-"""A pass of the model as a pure function of static buffers.
+"""A pass of a model as a pure function of static buffers.
 
-Only operations on the device depend on the numbers in the buffers, so the same launches serve every
-prefix length and every tree of one size. Padded rows see the prefix and themselves, so they stay
-finite. They are written after the real rows, and the next pass overwrites them.
+Only operations on the device depend on the numbers in the buffers, so the same launches serve every prefix length and
+every tree of one size. Padded rows see the prefix and themselves, so their numbers stay finite. They are written behind
+the real rows, and the next pass overwrites them.
 """
 
 from functools import cached_property
@@ -18,9 +18,10 @@ from engine.model.forward import forward
 
 
 class StaticMask:
-    """Replaces ``engine.model.row_mask.RowMask`` for the layers; computed on the device for B sequences.
+    """A mask for B sequences that is computed on the device. For the layers it takes the place of
+    ``engine.model.row_mask.RowMask``.
 
-    Its columns are those of the whole KV buffers, used or not.
+    Its columns are all columns of the KV buffers, in use or not.
     """
 
     def __init__(self, inputs: StepInputs, capacity: int) -> None:
@@ -30,12 +31,12 @@ class StaticMask:
 
     @cached_property
     def row_positions(self) -> Tensor:
-        """[B, R], places in the text."""
+        """The rows' positions in the text, [B, R]."""
         return (self._inputs.prefix[:, None] + self._inputs.own).long()
 
     @cached_property
     def columns(self) -> Tensor:
-        """[B, R], the columns of the rows' keys and values."""
+        """The columns that the rows' keys and values are written to, [B, R]."""
         rows = torch.arange(self._inputs.size.rows, device=self._inputs.buffer.device)
         return (self._inputs.prefix + self._inputs.behind)[:, None] + rows
 
@@ -44,7 +45,8 @@ class StaticMask:
         return self._inputs.mask(self._capacity)
 
     def within(self, window: int | None) -> Tensor:
-        """bool [B, 1, R, capacity]; kept for other layers with the same window."""
+        """The dense mask for a sliding window, bool [B, 1, R, capacity]. It is computed once per window and then
+        reused."""
         if window not in self._windowed:
             self._windowed[window] = self._visible(window)
         return self._windowed[window]
@@ -57,17 +59,17 @@ class StaticMask:
         words = (place // WORD)[:, None].expand(-1, inputs.size.rows, -1)
         bit = inputs.bits.gather(2, words) >> (place % WORD)[:, None] & 1
         tree = bit.bool() & (scratch < inputs.size.scratch)[:, None]
-        seen = (scratch < 0)[:, None] | tree
+        visible = (scratch < 0)[:, None] | tree
         if window is not None:
             depth = torch.where(scratch < 0, scratch, inputs.depths.gather(1, place))
-            seen = seen & (inputs.own[:, :, None] - depth[:, None] < window)
-        return seen[:, None]
+            visible = visible & (inputs.own[:, :, None] - depth[:, None] < window)
+        return visible[:, None]
 
 
 def step(
     module: nn.Module, inputs: StepInputs, cache: StaticCache, features: tuple[int, ...] = ()
 ) -> tuple[Tensor, Tensor | None]:
-    """Make one pass; returns logits [B, R, V], features [B, R, n*H] of all rows, including padded ones."""
+    """Run one pass; returns logits [B, R, V] and features [B, R, n*H] (or None) of all rows, padded ones included."""
     mask = StaticMask(inputs, cache.capacity)
     with cache.written_at(mask.columns):
         return forward(module, inputs.tokens, mask.row_positions, mask, cache, features)
@@ -81,12 +83,12 @@ def chain(
     sampling: Sampling,
     drawn: Tensor,
 ) -> tuple[Tensor, Tensor | None]:
-    """A chain, one token per pass; each pass reads the previous pass's token. Returns the tokens, int32
-    [passes], and the distributions they were drawn from, [passes, V], or None in greedy decoding.
+    """Draft a chain, one token per pass; each pass reads the token of the pass before it. Returns the tokens, int32
+    [passes], and the distributions that they were drawn from, [passes, V], or None in greedy decoding.
 
-    The host loads the first pass. The others have one row each, after those of the first, and take
-    prefix and token from the device. Only the first ``vocabulary`` tokens can be drawn. drawn: one
-    uniform per pass, unused in greedy decoding.
+    passes: the inputs of the passes. The host loads the first inputs; the other passes have one row each, behind the
+    rows of the first pass, and take prefix and token from the device. Only the first ``vocabulary`` tokens can be
+    drawn. drawn: one uniform number per pass; unused in greedy decoding.
     """
     picks: list[Tensor] = []
     laws: list[Tensor] = []
@@ -97,9 +99,9 @@ def chain(
         logits, _ = step(module, inputs, cache)
         last = logits[0, -1:, :vocabulary]
         if sampling.greedy:
-            found = last.argmax(-1)
+            choice = last.argmax(-1)
         else:
             laws.append(distribution(last, sampling))
-            found = pick(laws[-1], drawn[place : place + 1])
-        picks.append(found.to(torch.int32))
+            choice = pick(laws[-1], drawn[place : place + 1])
+        picks.append(choice.to(torch.int32))
     return torch.cat(picks), torch.cat(laws) if laws else None

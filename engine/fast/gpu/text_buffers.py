@@ -1,5 +1,4 @@
-"""The passes of a language model on static buffers: over a tree, with or without a verdict, and along
-a chain."""
+"""The passes of a language model on static buffers: over a tree, with or without a verdict, and along a chain."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,8 +20,10 @@ from engine.fast.kernels.lang import power_of_two
 
 
 class TextBuffers(BufferSet):
-    """See ``BufferSet``. The key of a plain pass is (size, features), of a judged pass (laws, size,
-    features), and of a chain (laws, tokens read, tokens drafted, V)."""
+    """The ``BufferSet`` of a language model.
+
+    The key of a plain pass is (size, features), the key of a judged pass (laws, size, features), and the key of a chain
+    (laws, tokens read, tokens drafted, vocabulary)."""
 
     def __init__(self, sets: BufferSets, capacity: int, sequences: int = 1) -> None:
         weight = sets.module.get_output_embeddings().weight
@@ -32,10 +33,11 @@ class TextBuffers(BufferSet):
     def feed(
         self, given: Sequence[DeviceRows], features: tuple[int, ...]
     ) -> list[tuple[Tensor, Tensor | None]] | None:
-        """Read rows of every sequence in one pass; returns the logits and features of each sequence's rows.
+        """Read rows of every sequence in one pass; returns logits [R, V] and features [R, n*H] (or None) for each
+        sequence.
 
-        None where no size is large enough, and for a single sequence whose pass cannot be captured,
-        because the plain pass is faster then.
+        Returns None if no size is large enough, and for a single sequence if its pass cannot be captured, because a
+        plain pass is faster then.
         """
         size = self._size(given)
         if size is None:
@@ -60,9 +62,10 @@ class TextBuffers(BufferSet):
     def judge(
         self, given: Sequence[DeviceRows], features: tuple[int, ...]
     ) -> list[JudgedSeen] | None:
-        """Does the work of ``feed``, and judges every sequence's tree. Afterwards the kept rows are in their place.
+        """Read rows of every sequence in one pass that also judges each sequence's tree and moves the kept rows into
+        place.
 
-        Also None before the buffers exist, and where there are too many draws.
+        Returns None in the cases in which ``feed`` does, before the buffers exist, and if a tree has too many draws.
         """
         size = self._size(given)
         if size is None or not self.cache.ready:
@@ -94,7 +97,7 @@ class TextBuffers(BufferSet):
         ]
 
     def _size(self, given: Sequence[DeviceRows]) -> Size | None:
-        """Make room for a pass over these rows and return its size; None where there is no such pass."""
+        """Make room for a pass over these rows, and return its size; None if there is no such pass."""
         size = Size.of(max(len(rows.tokens) for rows in given), max(rows.behind for rows in given))
         if size is None or (not self._sets.usable and self.sequences == 1):
             return None
@@ -110,9 +113,9 @@ class TextBuffers(BufferSet):
         sampling: Sampling,
         drawn: Tensor | None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Read ``tokens``, then draft ``count`` tokens, as ``Session.write`` says.
+        """Read ``tokens``, then draft ``count`` tokens, with the arguments and results of ``StaticSession.write``.
 
-        Afterwards len(tokens) + count - 1 scratch rows, one after the other, have been fed.
+        prefix: the number of committed columns. The scratch rows are then a chain of len(tokens) + count - 1 rows.
         """
         first, rows = len(tokens), len(tokens) + count - 1
         words = power_of_two(-(-rows // WORD))
@@ -129,17 +132,17 @@ class TextBuffers(BufferSet):
             held = torch.zeros(count, dtype=torch.float64, device=self._sets.device)
             function = partial(chain, self._sets.module, passes, self.cache, vocabulary, law, held)
             self._passes[key] = Pass(passes[0], held, function)
-        found = self._passes[key]
-        found.inputs.load(DeviceRows(tokens, prefix, range(first), sees[:first]))
+        chain_pass = self._passes[key]
+        chain_pass.inputs.load(DeviceRows(tokens, prefix, range(first), sees[:first]))
         if drawn is not None:
-            into(found.extra_input, drawn)
+            into(chain_pass.extra_input, drawn)
         ids, laws = self._run(key)
         return ids.clone(), None if laws is None else laws.clone()
 
 
 def refuse_tf32(dtype: torch.dtype, device: torch.device) -> None:
-    """Raises UserError where products of float32 matrices would be rounded to TF32 (10 bits), which makes
-    the text of tree decoding differ from that of plain decoding."""
+    """Raise UserError if products of float32 matrices would be rounded to TF32 (10 bits), because the text of tree
+    decoding would then differ from the text of plain decoding."""
     allowed = torch.backends.cuda.matmul.allow_tf32
     if dtype == torch.float32 and device.type == "cuda" and allowed:
         raise UserError(

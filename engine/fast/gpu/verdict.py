@@ -20,8 +20,8 @@ from engine.fast.kernels.verify_tree import verify_tree
 class JudgedInputs(StepInputs):
     """The buffer of a judged pass, including the whole numbers and coins that the verdict reads.
 
-    Letters and names as in ``FlatTree``, for R - 1 nodes and R draws. noise, q: [R, V] for each
-    sequence, or [0, V] if its law needs none.
+    Letters and names are those of ``FlatTree``, for R - 1 nodes and R draws. noise, q: a tensor [R, V] for each
+    sequence, or [0, V] if its law does not need it.
     """
 
     def __init__(
@@ -59,8 +59,8 @@ class JudgedInputs(StepInputs):
                 _fill(self.q[sequence], q)
 
     def fits(self, given: Sequence[DeviceRows]) -> bool:
-        """Whether there is room. Independent draws may repeat, so there may be more draws than rows; and
-        a drafter may propose with a q even if its kinds need none."""
+        """Whether the buffer has room for the trees of these rows. Independent draws may repeat a token, so there may
+        be more draws than rows; and a drafter may propose with a q although its kinds of draw need none."""
         return all(
             len(places.draws) <= self.size.rows
             and (law.rule != "rejection" or len(places.q) <= len(q))
@@ -77,7 +77,7 @@ class JudgedInputs(StepInputs):
         )  # fmt: skip
 
     def judge(self, sequence: int, logits: Tensor) -> Tensor:
-        """logits [R, V] of a sequence -> the numbers of its verdict, int32 [4 + 3 (R - 1)]."""
+        """Judge the tree of a sequence; returns the numbers of its verdict, int32 [4 + 3 (R - 1)]. logits: [R, V]."""
         law, rows = self.laws[sequence], logits
         if law.rule != "greedy":
             rows = truncated(logits, law.sampling)
@@ -86,7 +86,8 @@ class JudgedInputs(StepInputs):
 
 
 def _fill(held: Tensor, q: Sequence[Tensor]) -> None:
-    """Copy distributions of one width, at most that of ``held``, from any device."""
+    """Copy the distributions ``q`` to the first rows of ``held``, and pad them with zeros. They have the same width, at
+    most the width of ``held``, and may be on any device."""
     width = q[0].shape[-1]
     held[: len(q), :width].copy_(to_device(torch.stack(tuple(q)), held.device))
     held[: len(q), width:].zero_()
@@ -95,8 +96,10 @@ def _fill(held: Tensor, q: Sequence[Tensor]) -> None:
 def judged(
     module: nn.Module, inputs: JudgedInputs, cache: StaticCache, features: tuple[int, ...]
 ) -> tuple[Tensor, Tensor | None, Tensor]:
-    """One pass and its verdicts: logits [B, R, V]; features [B, R, n*H], the kept rows first, as in the
-    cache; and the verdicts' numbers, int32 [B, 4 + 3 (R - 1)]."""
+    """Run one pass, judge its trees and move the kept rows.
+
+    Returns logits [B, R, V]; features [B, R, n*H] or None, with the kept rows first, as in the cache; and the numbers
+    of the verdicts, int32 [B, 4 + 3 (R - 1)]."""
     logits, states = step(module, inputs, cache, features)
     numbers = torch.stack([inputs.judge(index, logits[index]) for index in range(len(logits))])
     place = torch.arange(inputs.size.rows, device=numbers.device, dtype=torch.int32)
@@ -110,7 +113,7 @@ def judged(
 
 
 class Arrival:
-    """Numbers [B, N] on the device. The first request copies those of all sequences to the host."""
+    """The numbers [B, N] of B verdicts. The first call of ``of`` copies all of them from the device to the host."""
 
     def __init__(self, numbers: Tensor) -> None:
         self._numbers = numbers

@@ -1,4 +1,4 @@
-"""How tree attention divides its work: tiles, parts of the prefix, and the resources of a program."""
+"""Plans how tree attention divides its work: tiles, parts of the prefix, and the resources of a program."""
 
 from dataclasses import dataclass
 
@@ -10,9 +10,10 @@ MOST_PARTS = 64
 
 @dataclass(frozen=True)
 class Plan:
-    """Tile sizes, the number of parts of the prefix, and the resources of a program.
+    """How one launch of tree attention divides its work.
 
-    chunk: dimensions of a head that are multiplied at a time; None is all.
+    block_rows, block_columns: the size of a tile. splits: the number of parts of the prefix. warps, stages: the
+    resources of a program. chunk: the dimensions of a head that are multiplied at a time; None means all.
     """
 
     block_rows: int
@@ -23,15 +24,17 @@ class Plan:
     chunk: int | None = None
 
     def blocks(self, packed: int) -> int:
-        """Tiles of rows, each of which reads the whole prefix. packed: rows times query heads per KV
-        head."""
+        """The number of tiles of rows; each tile reads the whole prefix. packed: rows times query heads per KV head."""
         return -(-packed // self.block_rows)
 
 
 def plan(
     rows: int, groups: int, pairs: int, head: int, element: int, longest: int, gpu: Gpu = HOPPER
 ) -> Plan:
-    """A plan that depends only on shapes. pairs: sequences times KV heads; element: bytes of one number."""
+    """The plan for a launch; it depends only on shapes and on the GPU.
+
+    rows: query rows per sequence. groups: query heads per KV head. pairs: sequences times KV heads. head: dimensions of
+    a head. element: bytes of one number. longest: the longest prefix, in columns."""
     packed, width = rows * groups, power_of_two(head, 16)
     largest = 128 if width <= 128 else (64 if gpu.large_products else 32)
     if element == 4:
@@ -57,6 +60,7 @@ def plan(
 
 
 def places(warps: int, gpu: Gpu) -> int:
-    """Programs that the GPU runs at the same time; more would wait for a second wave. Eight warps
-    use more than half of the registers of a multiprocessor, four use less."""
+    """The number of programs that the GPU runs at the same time; further programs would wait for a second wave. A
+    program of eight warps uses more than half of the registers of a multiprocessor, a program of four warps uses
+    less."""
     return gpu.processors * (1 if warps == 8 else 2)

@@ -18,11 +18,11 @@ WORD = 32
 class AncestorBits:
     """The mask of R query rows over S scratch rows, for B sequences.
 
-    words: int32 [B, R, ceil(S / 32)]; bit j of word w: the row sees scratch row 32 w + j.
-    depths: int32 [B, S], scratch row s stands at position prefix + depths[s] of the text.
-    prefix: int32 [B], committed columns of each sequence. longest: the longest prefix, or an upper
-    bound of it (for a captured graph: the capacity); it only decides how the work is split.
-    own: int32 [B, R], the depths of the query rows; None where these are the last R scratch rows.
+    words: int32 [B, R, ceil(S / 32)]; bit j of word w says whether the row sees scratch row 32 w + j.
+    depths: int32 [B, S]; scratch row s is at position prefix + depths[s] of the text.
+    prefix: int32 [B], the number of committed columns of each sequence.
+    longest: the longest prefix, or an upper bound (the capacity, for a captured graph); it only decides how the work is
+    split. own: int32 [B, R], the depths of the query rows; None if the query rows are the last R scratch rows.
     """
 
     words: Tensor
@@ -33,7 +33,7 @@ class AncestorBits:
 
     @classmethod
     def of(cls, seen: Tensor, depths: Tensor, prefix: int, device=None) -> "AncestorBits":
-        """The bits of a single sequence. seen: bool [R, S]; depths: integers [S]."""
+        """The mask of a single sequence. seen: bool [R, S], whether a row sees a scratch row. depths: integers [S]."""
         return cls(
             words=pack(seen).unsqueeze(0).to(device),
             depths=depths.to(device=device, dtype=torch.int32).unsqueeze(0),
@@ -45,9 +45,10 @@ class AncestorBits:
     def of_sets(
         cls, ancestors: list[int], depths: list[int], prefix: int, device=None
     ) -> "AncestorBits":
-        """The bits of a single sequence, from integers whose bit s says that the row sees scratch row s.
+        """The mask of a single sequence. ancestors: one integer per row, whose bit s says that the row sees scratch row
+        s.
 
-        Everything crosses to the device in one copy.
+        One copy brings all numbers to the device.
         """
         rows, scratch = len(ancestors), len(depths)
         words = max(1, -(-scratch // WORD))
@@ -77,7 +78,7 @@ class AncestorBits:
 
 
 def pack(seen: Tensor) -> Tensor:
-    """bool [..., S] -> int32 [..., ceil(S / 32)], bit j of word w for column 32 w + j."""
+    """Pack a mask into bits: bool [..., S] -> int32 [..., ceil(S / 32)]. Bit j of word w is column 32 w + j."""
     columns = seen.shape[-1]
     words = max(1, -(-columns // WORD))
     padded = torch.zeros(*seen.shape[:-1], words * WORD, dtype=torch.int64, device=seen.device)

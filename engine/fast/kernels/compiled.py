@@ -1,9 +1,9 @@
-"""Compile launches for any GPU, present or not, and read which resources the machine code uses.
+"""Compiles kernel launches for any GPU, present or not, and reads which resources the machine code uses.
 
     python -m engine.fast.kernels.compiled [80 90]     the table of every kernel's specimens
 
-A launcher is run on CPU tensors with its launches caught before they happen; each launch is compiled
-for the architecture as Triton would have done at the first call.
+A launcher runs on CPU tensors, and its launches are caught before they happen. Each launch is then compiled for the
+architecture as Triton would compile it at the first call.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class Launch:
-    """A caught launch: a jitted function, its arguments by name, and its options."""
+    """A caught launch: the jitted function, its arguments by name, and the options of the launch."""
 
     kernel: object
     arguments: dict
@@ -42,8 +42,8 @@ class Launch:
 
 @dataclass(frozen=True)
 class Usage:
-    """The resources of a compiled kernel. registers: per thread. stack: bytes per thread (spills lie there).
-    shared: bytes per program. registers and stack are None if the disassembler is missing."""
+    """The resources of a compiled kernel. registers: per thread. stack: bytes per thread, which hold spilled registers.
+    shared: bytes of shared memory per program. registers and stack are None if the disassembler is missing."""
 
     kernel: str
     architecture: int
@@ -56,7 +56,7 @@ class Usage:
 
 @contextlib.contextmanager
 def caught() -> Iterator[list[Launch]]:
-    """A context in which Triton launches are put into the list instead of being made."""
+    """A context in which Triton launches nothing. Its value is a list that collects the launches instead."""
     from triton.runtime.jit import JITFunction
 
     launches: list[Launch] = []
@@ -80,7 +80,8 @@ def launches_of(call: Callable[[], object]) -> list[Launch]:
 
 
 def build(launch: Launch, architecture: int):
-    """Compile a caught launch for sm_<architecture>; exceptions of the compiler pass through."""
+    """Compile a caught launch for sm_<architecture>; returns Triton's compiled kernel. Raises whatever the compiler
+    raises."""
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -113,7 +114,7 @@ def _kind(value) -> str:
 
 
 def usage(launch: Launch, architecture: int) -> Usage:
-    """Compile and read registers, stack and shared memory."""
+    """Compile a caught launch, and read from the result how many registers and how much memory it uses."""
     kernel = build(launch, architecture)
     registers, stack = _resources(kernel.asm["cubin"])
     meta = kernel.metadata
@@ -122,7 +123,8 @@ def usage(launch: Launch, architecture: int) -> Usage:
 
 
 def _resources(cubin: bytes) -> tuple[int | None, int | None]:
-    """Registers and stack bytes as cuobjdump, which comes with Triton, reports them."""
+    """The registers and stack bytes per thread that cuobjdump, which comes with Triton, reports; None if it is
+    missing."""
     import triton
 
     tool = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump"
@@ -138,7 +140,7 @@ def _resources(cubin: bytes) -> tuple[int | None, int | None]:
 
 
 def table(rows: list[tuple[str, Usage]]) -> str:
-    """Lines of text, one per compiled specimen."""
+    """A table as text, with one line per compiled specimen. rows: label and usage of each specimen."""
     lines = [f"{'specimen':34} {'kernel':22} {'sm':>3} warps stages regs stack  shared"]
     for label, used in rows:
         lines.append(
@@ -150,7 +152,7 @@ def table(rows: list[tuple[str, Usage]]) -> str:
 
 
 def measure(labels: Iterable[str], architecture: int) -> list[tuple[str, Usage]]:
-    """Compile the specimens of these names for one architecture."""
+    """Compile the specimens with these labels for one architecture; returns the label and usage of each launch."""
     from engine.fast.kernels.hardware import KNOWN
     from engine.fast.kernels.specimens import SPECIMENS
 

@@ -1,4 +1,4 @@
-"""A draft tree as the arrays that a kernel walks."""
+"""Writes a draft tree as the arrays that a kernel walks."""
 
 from dataclasses import dataclass, replace
 
@@ -13,13 +13,13 @@ KINDS = ("one_hot", "iid", "without_replacement")
 
 @dataclass(frozen=True)
 class FlatTree:
-    """N nodes, N + 1 places (place 0 is the root, place i + 1 is node i), M draws.
+    """A tree with N nodes, N + 1 places and M draws. Place 0 is the root; place i + 1 is node i.
 
-    tokens: int32 [N]. depths: int32 [N + 1], of places. draws: int32 [M], nodes in the order
-    drawn, grouped by place; first: int32 [N + 2], where the draws of each place begin.
-    kinds: int32 [N + 1], index into KINDS. q_row: int32 [N + 1], the place's row in q, or -1.
-    q: fp32 [Q, V], the distributions drawn from (Q may be 0). repeats_q: whether more than one
-    draw without replacement was made from some q.
+    tokens: int32 [N]. depths: int32 [N + 1], the depth of each place. draws: int32 [M], the nodes in the order in which
+    they were drawn, grouped by the place they were drawn at. first: int32 [N + 2], where the draws of each place begin.
+    kinds: int32 [N + 1], the kind of the place's draws, an index into KINDS. q_row: int32 [N + 1], the place's row in
+    q, or -1. q: fp32 [Q, V], the draft distributions; Q may be 0. repeats_q: whether several draws without replacement
+    come from one q.
     """
 
     tokens: Tensor
@@ -36,14 +36,14 @@ class FlatTree:
         return self.tokens.shape[0]
 
     def holding(self, ids: Tensor) -> "FlatTree":
-        """The tree with other tokens, int32 [N]."""
+        """A copy of this tree with the tokens ``ids``, int32 [N]."""
         return replace(self, tokens=ids)
 
     @classmethod
     def of(cls, tree: DraftTree, vocabulary: int, device=None) -> "FlatTree":
-        """Distributions shorter than the vocabulary are padded with zeros.
+        """The arrays of a draft tree, on the device. Distributions shorter than the vocabulary are padded with zeros.
 
-        The host does not wait: all whole numbers cross in one copy, the distributions in another.
+        The host does not wait for the device: one copy moves all whole numbers, another copy the distributions.
         """
         places = Places.of(tree)
         parts = (tree.tokens, [0, *tree.depths], *places.numbers)
@@ -60,9 +60,10 @@ class FlatTree:
 
 @dataclass(frozen=True)
 class Places:
-    """How the children of each place of a tree were proposed, on the host; names as in ``FlatTree``.
+    """How the children of each place of a tree were proposed, as lists on the host. The names are those of
+    ``FlatTree``.
 
-    q: the distributions, on the drafter's device.
+    q: the draft distributions, on the drafter's device.
     """
 
     draws: list[int]
@@ -77,15 +78,16 @@ class Places:
 
     @classmethod
     def of(cls, tree: DraftTree) -> "Places":
-        """Raises ValueError where siblings differ in kind or in the law they were drawn from."""
+        """The places of a draft tree. Raises ValueError if siblings differ in their kind of draw, or in the
+        distribution that they were drawn from."""
         draws, first, kinds, q_row, q = [], [0], [], [], []
         for place in range(ROOT, len(tree)):
             siblings = tree.draws.get(place, [])
             kind, law = (siblings[0].kind, siblings[0].law) if siblings else ("one_hot", None)
             drawn = kind != "one_hot"
-            if any(one.kind != kind or (drawn and one.law != law) for one in siblings):
+            if any(draw.kind != kind or (drawn and draw.law != law) for draw in siblings):
                 raise ValueError(f"the draws under {place} differ in kind or law")
-            draws += [one.node for one in siblings]
+            draws += [draw.node for draw in siblings]
             first.append(len(draws))
             kinds.append(KINDS.index(kind))
             q_row.append(len(q) if drawn else -1)

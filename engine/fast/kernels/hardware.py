@@ -1,4 +1,4 @@
-"""The few facts about a GPU that decide how work is divided."""
+"""The few properties of a GPU that decide how kernels divide their work."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -8,8 +8,8 @@ import torch
 
 @dataclass(frozen=True)
 class Gpu:
-    """processors: multiprocessors. shared: bytes of shared memory a program may take. major: of
-    the compute capability (8 Ampere and Ada, 9 Hopper, 10 and 12 Blackwell)."""
+    """A GPU. processors: its number of multiprocessors. shared: bytes of shared memory that a program may use. major:
+    the first number of its compute capability (8 Ampere and Ada, 9 Hopper, 10 and 12 Blackwell)."""
 
     processors: int
     shared: int
@@ -17,8 +17,8 @@ class Gpu:
 
     @property
     def large_products(self) -> bool:
-        """Whether four warps multiply matrices together, with operands in shared memory, as on the large
-        Hopper and Blackwell chips. Other chips, including consumer Blackwell, hold them in registers."""
+        """Whether four warps multiply matrices together, with operands in shared memory, as on the large Hopper and
+        Blackwell chips. Other chips, including consumer Blackwell, hold the operands in registers."""
         return self.major in (9, 10)
 
     @classmethod
@@ -28,12 +28,14 @@ class Gpu:
 
 @lru_cache
 def _of(index: int) -> Gpu:
-    found = torch.cuda.get_device_properties(index)
-    return Gpu(found.multi_processor_count, found.shared_memory_per_block_optin, found.major)
+    properties = torch.cuda.get_device_properties(index)
+    return Gpu(
+        properties.multi_processor_count, properties.shared_memory_per_block_optin, properties.major
+    )
 
 
 OLDEST = 8
-"""The lowest compute capability for which the kernels are planned and compiled in the tests."""
+"""The lowest major compute capability for which the kernels are planned, and compiled in the tests."""
 
 AMPERE = Gpu(108, 166_912, 8)  # A100
 HOPPER = Gpu(132, 232_448, 9)  # H100, H200

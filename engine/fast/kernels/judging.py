@@ -1,6 +1,7 @@
-"""The work of verify_tree at one place of the tree, over the vocabulary: jitted, no launches.
+"""The work of ``verify_tree`` at one place of the tree, over the vocabulary. These jitted functions are called by a
+kernel.
 
-NaN counts as the largest number, as in torch.argmax, so that every index found lies in the vocabulary.
+NaN counts as the largest number, as in ``torch.argmax``, so every index that is returned lies in the vocabulary.
 """
 
 from engine.fast.kernels.lang import tl, triton
@@ -13,14 +14,14 @@ def is_nan(number):
 
 @triton.jit
 def _better(best, where, score, index):
-    """The higher score of each lane and its index; of equals the earlier one."""
+    """For each lane, the higher of two scores, and its index. Of equal scores, ``best`` stays."""
     higher = (score > best) | (is_nan(score) & ~is_nan(best))
     return tl.where(higher, score, best), tl.where(higher, index, where)
 
 
 @triton.jit
 def _first_of_best(best, where):
-    """Across lanes: the lowest index that holds the best score."""
+    """The lowest index, across all lanes, that holds the best score."""
     broken = is_nan(best)
     first_broken = tl.min(tl.where(broken, where, 2147483647), 0)
     highest = tl.max(tl.where(broken, float("-inf"), best), 0)
@@ -30,8 +31,8 @@ def _first_of_best(best, where):
 
 @triton.jit
 def argmax(row, noise, vocabulary, RACED: tl.constexpr, BLOCK: tl.constexpr):
-    """argmax(row), or argmax(row / noise), in fp32, with the division rounded as in IEEE 754; and
-    whether any of these scores is NaN."""
+    """The argmax of the scores, and whether any score is NaN. The scores are row, or row / noise if RACED, in fp32,
+    with the division rounded as in IEEE 754."""
     lane = tl.arange(0, BLOCK)
     best = tl.full([BLOCK], float("-inf"), tl.float32)
     where = lane  # in a row of minus infinities the first is the largest
@@ -46,8 +47,9 @@ def argmax(row, noise, vocabulary, RACED: tl.constexpr, BLOCK: tl.constexpr):
 
 @triton.jit
 def _raced(best, where, law, noise, inside, index):
-    """One tile of a race, in fp32, because dividing the whole vocabulary in fp64 would cost more than
-    everything else on GPUs with few fp64 units."""
+    """Update the best scores law / noise, and their indices, with one tile of the vocabulary. The division is in fp32,
+    because on GPUs with few fp64 units an fp64 division over the whole vocabulary would cost more than everything
+    else."""
     score = tl.where(inside, tl.div_rn(law.to(tl.float32), noise), float("-inf"))
     return _better(best, where, score, index)
 
@@ -64,9 +66,10 @@ def _mass(row, vocabulary, BLOCK: tl.constexpr):
 
 @triton.jit
 def _refused(law, q, index, token, by_q):
-    """The residual of the law after the refusal of ``token``, not yet normalised.
+    """The residual of the law after the rejection of ``token``, not yet normalised. by_q: whether the token was drawn
+    from q.
 
-    A token can be refused only where q exceeds the law, so nothing is left of its own share.
+    A token can be rejected only where q exceeds the law, so the token's own residual is 0.
     """
     left = tl.where(by_q, tl.maximum(law - q, 0.0), law)
     return tl.where(index == token, 0.0, left)
@@ -77,11 +80,11 @@ def weigh_draws(
     row, q, law, noise, tokens, draws, accept, p_used, q_used, begin, end, vocabulary,
     has_q, without_replacement, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Weigh all draws of one place, with one pass over the vocabulary for each. Returns the recovered
-    token, and whether there is a NaN in the row.
+    """Compute the acceptance probability of each draw of one place, with one pass over the vocabulary per draw. Returns
+    the recovered token, and whether the row contains NaN.
 
-    A pass applies the previous refusal (``last_*``) to the law and sums the mass that refusing its own
-    draw would leave.
+    A pass applies the rejection of the previous draw (``last_*``) to the law, and sums the mass that would remain after
+    the rejection of its own draw.
     """
     lane = tl.arange(0, BLOCK)
     scale = 1.0 / _mass(row, vocabulary, BLOCK)

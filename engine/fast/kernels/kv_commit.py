@@ -1,14 +1,14 @@
-"""Moves the kept rows of a step into their place, for all layers in one launch.
+"""Moves the kept rows of a step behind the committed columns, for all layers in one launch.
 
-buffers: the keys and the values of every layer, each [B, Hkv, C, D], all of the same shape, layout
-and dtype. The step's scratch rows lie after the ``start[b]`` committed columns. The first ``count[b]``
-entries of ``rows[b]``, in ascending order, name the kept ones, which move to columns start, start + 1, ...
+buffers: the keys and the values of every layer, each [B, Hkv, C, D], all of the same shape, layout and dtype. The
+step's scratch rows come after the ``start[b]`` committed columns of sequence b. The first ``count[b]`` entries of
+``rows[b]``, in ascending order, are the numbers of the kept rows, which move to the columns start, start + 1, ...
 
-The kept rows ascend, so none moves up or onto a row that is still to be moved. The move is therefore
-done in place, a block of rows at a time, and each block is read before it is written.
+The numbers ascend, so no row moves to a higher column, nor onto a row that is still to be moved. So the rows are moved
+in place, one block at a time, and each block is read before it is written.
 
-Bytes moved: 2 (read, written) times buffers B Hkv D count, times the size of an element, less the
-rows that stay where they are. No floating-point operations.
+Bytes moved: 2 (read, written) times buffers B Hkv D count, times the size of an element, less the rows that stay where
+they are. No floating-point operations.
 """
 
 from collections.abc import Sequence
@@ -29,9 +29,10 @@ def kv_commit(
     count: Tensor,
     addresses: Tensor | None = None,
 ) -> None:
-    """start: int32 [B]; rows: int32 [B, K], numbered from 0 at column start; count: int32 [B].
+    """Move the kept rows of each sequence to the columns from ``start`` on, in place.
 
-    addresses: as ``addresses_of`` gives them, if the caller kept them.
+    start: int32 [B]. rows: int32 [B, K], numbered from 0 at column start. count: int32 [B]. addresses: the result of
+    ``addresses_of``, or None to compute it.
     """
     if on_gpu(buffers[0]):
         kv_commit_triton(buffers, start, rows, count, addresses)
@@ -40,16 +41,16 @@ def kv_commit(
 
 
 def kv_commit_reference(buffers, start, rows, count) -> None:
-    """The definition: gather, then write."""
+    """Define ``kv_commit`` in torch: gather the kept rows, then write them."""
     for sequence in range(rows.shape[0]):
-        begin, kept = int(start[sequence]), int(count[sequence])
-        columns = rows[sequence, :kept].long() + begin
+        begin, size = int(start[sequence]), int(count[sequence])
+        columns = rows[sequence, :size].long() + begin
         for buffer in buffers:
-            buffer[sequence, :, begin : begin + kept] = buffer[sequence].index_select(1, columns)
+            buffer[sequence, :, begin : begin + size] = buffer[sequence].index_select(1, columns)
 
 
 def kv_commit_triton(buffers, start, rows, count, addresses: Tensor | None = None) -> None:
-    """The Triton kernel of ``kv_commit``."""
+    """Do the work of ``kv_commit`` in the Triton kernel."""
     first = buffers[0]
     batch, heads, _, head = first.shape
     if addresses is None:
@@ -63,7 +64,8 @@ def kv_commit_triton(buffers, start, rows, count, addresses: Tensor | None = Non
 
 
 def addresses_of(buffers: Sequence[Tensor]) -> Tensor:
-    """int64 [buffers], where each begins. Valid while none of them is replaced."""
+    """The address of each buffer, int64 [buffers], on their device. Valid until a buffer is replaced. Raises ValueError
+    if the buffers differ in shape, layout or dtype."""
     first = buffers[0]
     alike = (first.shape, first.stride(), first.dtype)
     if any((b.shape, b.stride(), b.dtype) != alike for b in buffers) or first.stride(-1) != 1:
@@ -79,7 +81,8 @@ def _commit_kernel(
     addresses, kind, start, rows, count, heads, most, b_b, b_h, b_c, rows_b,
     HEAD: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_R: tl.constexpr,
 ):  # fmt: skip
-    """Program (buffer, sequence and head). ``kind`` only tells the width of an element."""
+    """One program per buffer (axis 0) and per pair of sequence and head (axis 1). Only the element width of ``kind`` is
+    used."""
     sequence = (tl.program_id(1) // heads).to(tl.int64)
     head = (tl.program_id(1) % heads).to(tl.int64)
     address = tl.multiple_of(tl.load(addresses + tl.program_id(0)), 16)

@@ -1,4 +1,4 @@
-"""Triton, if it is installed; without it the kernels' files can still be imported."""
+"""Imports Triton if it is installed. Without Triton, the modules of the kernels can still be imported."""
 
 import logging
 from functools import cache
@@ -16,7 +16,7 @@ except ImportError:
     AVAILABLE = False
 
     class _Absent:
-        """Stands for any attribute of the missing module, decorators included."""
+        """Takes the place of the missing module and of all its attributes, decorators included."""
 
         def __getattr__(self, name: str):
             return self
@@ -39,11 +39,11 @@ def on_gpu(tensor: torch.Tensor) -> bool:
 
 @cache
 def runs_on(device: torch.device) -> bool:
-    """Whether kernels can be built and launched on this device; if not, the log says why, once.
+    """Whether kernels can be built and launched on this device; if not, the reason is logged once.
 
-    Besides its own installation Triton needs a driver that it knows, a C compiler and Python's
-    headers. If one of these is missing, the first launch of any kernel raises; which error depends on
-    what is missing. GPUs before Ampere are refused: their shared memory is too small for the plans.
+    Triton needs a driver that it supports, a C compiler and Python's headers. If one of these is missing, the first
+    launch of any kernel raises an error, whose type depends on the missing part. GPUs older than Ampere are refused,
+    because their shared memory is too small for the plans.
     """
     try:
         if not AVAILABLE:

@@ -1,8 +1,8 @@
-"""The noise of positions of the text, made on the device that draws with it.
+"""The noise for the positions of a text, made on the device that draws tokens with it.
 
-The numbers are those of ``engine.core.sampling.position_noise``: the same words of Philox4x64-10, and -log
-of them in fp64. A number can differ, in its last bit, only where two devices round that logarithm
-differently and the difference decides the rounding to fp32.
+The numbers are those of ``engine.core.sampling.position_noise``: the same words of Philox4x64-10, made uniform, and
+minus their logarithm in fp64. A number can differ, in its last bit, only if two devices round the logarithm differently
+and the difference decides the rounding to fp32.
 
 Bytes moved: 4 rows V written. Integer operations: about 40 per number.
 """
@@ -16,14 +16,14 @@ from engine.fast.kernels.lang import runs_on, tl, triton
 
 
 def noise_rows(seed: int, first: int, count: int, vocabulary: int, device: torch.device) -> Tensor:
-    """Exponential(1) noise fp32 [count, V] of the positions from ``first`` on, on the device."""
+    """Exponential(1) noise, fp32 [count, V], for ``count`` positions of the text from ``first`` on, on the device."""
     if device.type == "cuda" and runs_on(device):
         return noise_rows_triton(seed, first, count, vocabulary, device)
     return to_device(noise_rows_reference(seed, first, count, vocabulary), device)
 
 
 def noise_rows_reference(seed: int, first: int, count: int, vocabulary: int) -> Tensor:
-    """The definition, on the CPU."""
+    """The noise as ``noise_rows`` defines it, computed on the CPU."""
     rows = [position_noise(seed, first + row, vocabulary) for row in range(count)]
     return torch.stack(rows) if rows else torch.empty(0, vocabulary)
 
@@ -31,7 +31,8 @@ def noise_rows_reference(seed: int, first: int, count: int, vocabulary: int) -> 
 def noise_rows_triton(
     seed: int, first: int, count: int, vocabulary: int, device: torch.device, block: int = 256
 ) -> Tensor:
-    """The kernel, one program for four times ``block`` numbers of a row. The host does not wait."""
+    """The noise, computed by the kernel. A program makes four times ``block`` numbers of a row. The host does not
+    wait."""
     out = torch.empty(count, vocabulary, dtype=torch.float32, device=device)
     if count:
         low, high = (word - (1 << 64) if word >> 63 else word for word in noise_key(seed))
@@ -49,7 +50,8 @@ def _exponential(word):
 
 @triton.jit(do_not_specialize=["low", "high", "first", "vocabulary"])
 def _noise_kernel(out, low, high, first, vocabulary, BLOCK: tl.constexpr):
-    """Program (row, block). numpy increments its counter before it draws, so its first four words have counter 1."""
+    """One program per row and block. NumPy increments its counter before it draws, so its first four words have counter
+    1."""
     row = tl.program_id(0)
     group = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     zero = group.to(tl.uint64) * 0

@@ -1,6 +1,6 @@
-"""Launches like those of real models. They are compiled, to prove that every kernel compiles.
+"""Specimens: launches with the shapes of real models, which are compiled to prove that every kernel compiles.
 
-Each specimen takes the GPU to plan for and makes its launches on empty CPU tensors: nothing is run.
+A specimen is a function of the GPU to plan for. It makes its launches on empty CPU tensors, and nothing is run.
 """
 
 from collections.abc import Callable
@@ -19,15 +19,15 @@ from engine.fast.kernels.truncation import truncated_triton
 from engine.fast.kernels.verify_tree import verify_tree_triton
 
 BF16, FP16, FP32 = torch.bfloat16, torch.float16, torch.float32
-VOCABULARY = 4096  # of the specimens; a kernel's code does not depend on it
+VOCABULARY = 4096  # size in all specimens; a kernel's code does not depend on it
 
 
 def _attention(rows, heads, kv_heads, head, dtype, prefix=8192, **special):
     def launch(gpu: Gpu) -> None:
         query = torch.empty(1, rows, heads, head, dtype=dtype).transpose(1, 2)
         cache = torch.empty(1, kv_heads, 16, head, dtype=dtype)
-        seen = torch.ones(rows, rows, dtype=torch.bool).tril()
-        mask = AncestorBits.of(seen, torch.arange(rows), prefix)
+        visible = torch.ones(rows, rows, dtype=torch.bool).tril()
+        mask = AncestorBits.of(visible, torch.arange(rows), prefix)
         cut = plan(rows, heads // kv_heads, kv_heads, head, cache.element_size(), prefix, gpu)
         tree_attention_triton(query, cache, cache, mask, cut=cut, **special)
 
@@ -48,9 +48,9 @@ def _verify(rule):
 
 def _commit(dtype):
     def launch(gpu: Gpu) -> None:
-        one = torch.zeros(1, dtype=torch.int32)
+        zero = torch.zeros(1, dtype=torch.int32)
         buffers = [torch.empty(1, 8, 32, 128, dtype=dtype)]
-        kv_commit_triton(buffers, one, torch.zeros(1, 16, dtype=torch.int32), one)
+        kv_commit_triton(buffers, zero, torch.zeros(1, 16, dtype=torch.int32), zero)
 
     return launch
 

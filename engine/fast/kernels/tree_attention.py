@@ -1,11 +1,11 @@
 """Attention of a tree of queries to a long prefix and to one another.
 
 query [B, H, R, D]; key, value [B, Hkv, C, D]: a cache whose first ``prefix`` columns are committed
-and whose next S hold the scratch rows. The queries are the last R scratch rows unless the mask places
-them elsewhere. ``prefix`` is read on the device, so one captured graph serves every length. Output
-[B, H, R, D], in memory as [B, R, H, D].
+and whose next S columns hold the scratch rows. The queries are the last R scratch rows unless the mask
+states other depths for them. ``prefix`` is read on the device, so one captured graph serves every length.
+The output is [B, H, R, D], in memory [B, R, H, D].
 
-The prefix is split over programs; the tree is one more part; their partial results are joined by
+The prefix is split over programs, and the tree is one more part. The partial results are joined by
 their log-sum-exps (the decomposition of Hydragen, Juravsky et al. 2024, and the split of
 Flash-Decoding). A program holds the rows of all query heads of a KV head, so that a tile of keys
 and values is read once for all of them.
@@ -36,11 +36,11 @@ def tree_attention(
     softcap: float | None = None,
     sinks: Tensor | None = None,
 ) -> Tensor:
-    """Softmax(mask(cap(scale q k))) v, with a sink's share of the mass left out.
+    """softmax(mask(cap(scale q k))) v, where a sink takes its share of the softmax and adds nothing to the output.
 
-    scale: D^-1/2 if None. window: a row sees columns less than this many positions back.
-    softcap: scores s become c tanh(s / c). sinks [H]: one score per head for attending to nothing.
-    A row that sees nothing gives 0.
+    scale: None means D^-1/2. window: a row sees columns less than this many positions back. softcap: the number c with
+    which scores s become c tanh(s / c). sinks: [H], one score per head for attending to nothing. A row that sees
+    nothing gives 0.
     """
     run = tree_attention_triton if on_gpu(query) else tree_attention_reference
     return run(query, key, value, mask, scale, window, softcap, sinks)
@@ -49,7 +49,7 @@ def tree_attention(
 def tree_attention_reference(
     query, key, value, mask, scale=None, window=None, softcap=None, sinks=None
 ):
-    """The definition, one sequence after another, in fp32 (fp64 for fp64 queries)."""
+    """Define ``tree_attention`` in torch: one sequence after another, in fp32 (fp64 for fp64 queries)."""
     groups = query.shape[1] // key.shape[1]
     outputs = []
     for index in range(query.shape[0]):
@@ -73,10 +73,10 @@ def tree_attention_reference(
 
 
 def visible(mask: AncestorBits, index: int = 0, window: int | None = None) -> Tensor:
-    """The dense mask of one sequence, bool [R, prefix + S]."""
+    """The dense mask of the sequence with this index, bool [R, prefix + S]."""
     prefix, rows = int(mask.prefix[index]), mask.rows
-    seen = unpack(mask.words[index], mask.scratch)
-    dense = torch.cat([seen.new_ones(rows, prefix), seen], 1)
+    scratch_mask = unpack(mask.words[index], mask.scratch)
+    dense = torch.cat([scratch_mask.new_ones(rows, prefix), scratch_mask], 1)
     if window is None:
         return dense
     depths = mask.depths[index].long()
@@ -96,7 +96,10 @@ def tree_attention_triton(
     sinks=None,
     cut: Plan | None = None,
 ):
-    """The kernel. query, key and value must be contiguous in their last dimension."""
+    """Do the work of ``tree_attention`` in two kernels. query, key and value must be contiguous in their last
+    dimension.
+
+    cut: how the work is divided; None to plan it here. Raises ValueError if shapes do not fit together."""
     batch, heads, rows, head = query.shape
     kv_heads = key.shape[1]
     groups = heads // kv_heads
@@ -148,7 +151,8 @@ def _plan_here(query: Tensor, groups: int, pairs: int, longest: int, window: int
 
 @triton.jit
 def _rows(at, begin, there, FULL: tl.constexpr, HEAD: tl.constexpr, WIDTH: tl.constexpr):
-    """WIDTH numbers of each row at ``at``, from dimension ``begin`` on; 0 where there are none."""
+    """Load WIDTH numbers of each row whose address is in ``at``, from dimension ``begin`` on. Rows that are not
+    ``there``, and dimensions beyond HEAD, are 0."""
     dims = begin + tl.arange(0, WIDTH)
     if FULL:
         numbers = tl.load(at[:, None] + dims[None, :])
@@ -163,8 +167,8 @@ def _scores(
     q, q_at, real, key_at, there,
     FULL: tl.constexpr, HEAD: tl.constexpr, BLOCK_D: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    """q k of one tile. With a CHUNK, q is read again a few dimensions at a time, because in fp32 a wide
-    head of q, split in two for tf32x3, would fill half the registers of every warp."""
+    """The products q k of one tile. With a CHUNK smaller than BLOCK_D, q is read again a few dimensions at a time,
+    because in fp32 a wide head of q, split in two for tf32x3, would fill half the registers of every warp."""
     if CHUNK == BLOCK_D:
         k = _rows(key_at, 0, there, FULL, HEAD, BLOCK_D)
         scores = tl.dot(q, tl.trans(k), input_precision="tf32x3")
@@ -183,9 +187,10 @@ def _fold(
     WHOLE: tl.constexpr, MASKED: tl.constexpr, CAPPED: tl.constexpr,
     HEAD: tl.constexpr, BLOCK_D: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    """Take one tile of columns into the running softmax (base 2).
+    """Add one tile of N columns to the running softmax (base 2) of M rows.
 
-    there: bool [N], columns that exist (WHOLE: all do). seen: bool [M, N] (not MASKED: all are).
+    there: bool [N], the columns that exist; with WHOLE, all of them do. seen: bool [M, N], the columns that each row
+    sees; without MASKED, all of them.
     """
     full: tl.constexpr = WHOLE and HEAD == BLOCK_D
     scores = _scores(q, q_at, real, key_at, there, full, HEAD, BLOCK_D, CHUNK) * scale
@@ -204,8 +209,8 @@ def _fold(
     return acc, higher, total
 
 
-# Numbers that differ from tree to tree must not make Triton compile anew: sizes, and where the mask's
-# parts begin in their buffer.
+# Numbers that differ from tree to tree must not make Triton compile anew: sizes, and the places where the mask's parts
+# begin in their buffer.
 _OF_A_TREE = ["rows", "scratch", "splits", "window", "w_b", "w_r", "d_b", "r_b"]
 
 
@@ -220,11 +225,11 @@ def _parts_kernel(
     HEAD: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     CHUNK: tl.constexpr, WINDOWED: tl.constexpr, CAPPED: tl.constexpr,
 ):  # fmt: skip
-    """Program (block, part, pair): BLOCK_M packed rows against one part of the columns.
+    """One program per block of rows, part of the columns, and pair of sequence and KV head. It computes the attention
+    of BLOCK_M packed rows to one part of the columns.
 
-    Packed row m is query head m // rows of the KV head's group, row m % rows. The first part is
-    the tree, the others are those of the prefix. Writes the part's normalised output and its
-    log-sum-exp (base 2).
+    Packed row m is row m % rows of query head m // rows in the KV head's group. The first part is the tree, and the
+    other parts are those of the prefix. The program writes the part's normalised output and its log-sum-exp (base 2).
     """
     part = tl.program_id(1) - 1
     sequence = (tl.program_id(2) // kv_heads).to(tl.int64)
@@ -299,7 +304,7 @@ def _join_kernel(
     partial, logs, sinks, out, heads, rows, parts,
     HEAD: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_P: tl.constexpr, SINKS: tl.constexpr,
 ):  # fmt: skip
-    """Program (sequence, head, row): the parts weighted by their share of the mass."""
+    """One program per sequence, head and row. It writes the mean of the parts, weighted by their shares of the mass."""
     flat = tl.program_id(0).to(tl.int64)
     row = flat % rows
     head = flat // rows % heads

@@ -1,7 +1,7 @@
-"""Temperature, top-k and top-p of many rows, without sorting them.
+"""Applies temperature, top-k and top-p to many rows of logits, without sorting them.
 
-logits [R, V] -> probabilities fp32 [R, V], as ``engine.core.sampling.distribution`` has them: tokens
-equal to the k-th largest stay together; among equals at the edge of top-p the first ones stay.
+logits [R, V] -> probabilities fp32 [R, V], as ``engine.core.sampling.distribution`` computes them: all tokens
+equal to the k-th largest stay; among equal tokens at the edge of top-p, the first ones stay.
 
 Each threshold is found bit by bit, three bits per pass, in a row that stays in the L2 cache. A row
 with NaN gives NaN.
@@ -21,8 +21,8 @@ FEWEST_ROWS = 4  # a program works on a row: fewer rows leave the GPU idle, and 
 
 
 def truncated(logits: Tensor, sampling: Sampling) -> Tensor:
-    """Probabilities [R, V], for any sampling."""
-    usual = not sampling.greedy and not sampling.cuts  # the kernel makes no further cuts
+    """The probabilities, fp32 [R, V], after temperature and all truncations of ``sampling``. logits: [R, V]."""
+    usual = not sampling.greedy and not sampling.cuts  # other truncations are not in the kernel
     cuts = usual and (sampling.top_k > 0 or sampling.top_p < 1)
     if cuts and on_gpu(logits) and logits.shape[0] >= FEWEST_ROWS and logits.stride(-1) == 1:
         return truncated_triton(logits, sampling)
@@ -30,7 +30,8 @@ def truncated(logits: Tensor, sampling: Sampling) -> Tensor:
 
 
 def truncated_triton(logits: Tensor, sampling: Sampling, block: int = 2048) -> Tensor:
-    """The kernel, one program per row. The last dimension must be contiguous."""
+    """The same probabilities as ``truncated``, computed by the kernel with one program per row. The last dimension must
+    be contiguous."""
     rows, vocabulary = logits.shape
     block = min(block, power_of_two(vocabulary, 16))
     out = torch.empty(rows, vocabulary, dtype=torch.float32, device=logits.device)
@@ -45,7 +46,7 @@ def truncated_triton(logits: Tensor, sampling: Sampling, block: int = 2048) -> T
 
 @triton.jit
 def below_peak(row, peak, inverse, index, vocabulary):
-    """How far each logit lies below the largest, over the temperature: fp32, 0 or more."""
+    """The distance of each logit from the largest logit, divided by the temperature: fp32, 0 or more."""
     logit = tl.load(row + index, mask=index < vocabulary, other=float("-inf")).to(tl.float32)
     return (peak - logit) * inverse
 
@@ -54,10 +55,11 @@ def below_peak(row, peak, inverse, index, vocabulary):
 def threshold(
     row, peak, inverse, bound, limit, vocabulary, WEIGHED: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """The largest key such that the tokens with smaller keys are fewer (WEIGHED: weigh less) than limit.
+    """The largest key for which the number of tokens with smaller keys is less than ``limit``. If WEIGHED, their total
+    weight is compared instead of their number.
 
-    A token's key is the bit pattern of its ``below_peak``, which grows with it. Each pass finds three
-    bits, from the top. Tokens with keys over ``bound`` do not count.
+    A token's key is the bit pattern of its ``below_peak``; keys ascend as ``below_peak`` does. Each pass finds three
+    bits, from the top. Tokens with keys above ``bound`` do not count.
     """
     lane = tl.arange(0, BLOCK)
     step_of = tl.arange(0, 8)
@@ -82,7 +84,7 @@ def threshold(
 
 @triton.jit
 def total(row, peak, inverse, bound, vocabulary, BLOCK: tl.constexpr):
-    """The mass of the tokens with keys up to bound, where the likeliest weighs 1."""
+    """The total weight of the tokens with keys up to ``bound``. The likeliest token has weight 1."""
     lane = tl.arange(0, BLOCK)
     mass = tl.zeros([BLOCK], tl.float32)
     for begin in range(0, vocabulary, BLOCK):
@@ -94,7 +96,7 @@ def total(row, peak, inverse, bound, vocabulary, BLOCK: tl.constexpr):
 
 @triton.jit
 def highest(row, vocabulary, BLOCK: tl.constexpr):
-    """The largest logit; minus infinity where there is a NaN."""
+    """The largest logit of a row; minus infinity if the row contains NaN."""
     lane = tl.arange(0, BLOCK)
     peak = tl.full([BLOCK], float("-inf"), tl.float32)
     broken = tl.zeros([BLOCK], tl.int32)
@@ -111,7 +113,8 @@ def _truncate_kernel(
     logits, out, inverse, top_p, top_k, vocabulary, logits_r,
     TOP_K: tl.constexpr, TOP_P: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Program r. ``bound``: the largest key that stays; ``most``: how many tokens with that key stay."""
+    """One program per row. ``bound`` is the largest key that stays, and ``most`` the number of tokens with that key
+    that stay."""
     at = tl.program_id(0).to(tl.int64)
     row = logits + at * logits_r
     lane = tl.arange(0, BLOCK)

@@ -1,19 +1,19 @@
 """Judges a tree of drafted tokens on the device, in one launch.
 
-rows [N + 1, V]: after the root and after each node, the target's probabilities (temperature and
-truncation applied); for ``greedy`` any scores, such as logits. The rules are those of
-engine.rules, draw for draw and coin for coin:
+rows [N + 1, V]: the target's probabilities after the root and after each node, with temperature and
+truncation applied; for ``greedy`` any scores, such as logits. The rules are those of
+``engine.rules``, draw for draw and coin for coin:
 
-greedy: a child is kept if it is the argmax. sampler_match: if it is argmax(p / noise). rejection:
-with probability min(1, p / q); after a refusal the residual replaces p. This is done in fp64; the
-recovered token wins a race in fp32.
+greedy: a child is accepted if it is the argmax. sampler_match: a child is accepted if it is
+argmax(p / noise). rejection: a child is accepted with probability min(1, p / q); after a rejection the
+residual replaces p. This is done in fp64, and the recovered token is argmax(residual / noise) in fp32.
 
-One program per place works out, for every draw of the place, the probability of keeping it given
-that those before it were refused, and the token that would be final if the walk ended there. None
-of these depends on a coin. The last program to finish then tosses the coins in a walk over scalars.
+One program per place computes two things: for every draw of the place, the probability of accepting it
+if the draws before it were rejected; and the token that would be final if the walk ended there. Neither
+depends on a coin. The last program to finish then tosses the coins in a walk over scalars.
 
-A walk that comes to a row with NaN in it ends there: no child is judged, the final token is some
-token of the vocabulary, and the verdict says NOT_A_NUMBER.
+A walk that comes to a row with NaN ends there: no child is judged, the final token is some
+token of the vocabulary, and the verdict's final kind is NOT_A_NUMBER.
 
 Bytes moved: (N + 1) V 4 once for greedy; for sampler_match, and for a place without draws under
 rejection, the noise as well; for a place with k draws about (k + 1) V (4 + 4), from the second
@@ -36,10 +36,10 @@ BONUS, RECOVERED, NOT_A_NUMBER = 0, 1, 2
 
 @dataclass(frozen=True)
 class DeviceVerdict:
-    """The verdict on a tree of N nodes, on its device.
+    """The verdict on a tree of N nodes, on the tree's device.
 
     numbers: int32 [4 + 3 N], all whole numbers in one tensor; the properties are views of it.
-    accept, p, q: fp64 [M], of each draw as it would be judged (rejection only).
+    accept, p, q: fp64 [M], each draw's acceptance probability, and the p and q behind it (rejection only).
     """
 
     numbers: Tensor
@@ -49,22 +49,23 @@ class DeviceVerdict:
 
     @property
     def result(self) -> Tensor:
-        """[4]: nodes kept, final token, BONUS, RECOVERED or NOT_A_NUMBER, coins tossed."""
+        """Four numbers, [4]: how many nodes are kept; the final token; BONUS, RECOVERED or NOT_A_NUMBER; how many coins
+        were tossed."""
         return self.numbers[:4]
 
     @property
     def path(self) -> Tensor:
-        """[N], kept nodes from depth 1 downwards, then undefined."""
+        """The kept nodes from depth 1 downwards, [N]; the entries after the last kept node are undefined."""
         return self._column(0)
 
     @property
     def kept(self) -> Tensor:
-        """[N], the tokens of these nodes, then undefined."""
+        """The tokens of the kept nodes, [N], in the order of ``path``; the entries after the last are undefined."""
         return self._column(1)
 
     @property
     def status(self) -> Tensor:
-        """[N], IGNORED, REJECTED or ACCEPTED, of each node."""
+        """The status of each node, [N]: IGNORED, REJECTED or ACCEPTED."""
         return self._column(2)
 
     def _column(self, index: int) -> Tensor:
@@ -77,15 +78,15 @@ def verify_tree(
 ) -> DeviceVerdict:
     """Judge a tree under ``rule``, one of RULES.
 
-    coins: fp64 [at least M], uniforms in the order in which they are tossed (rejection).
-    noise: fp32 [depths + 1, V], Exp(1), row d for the token after d kept nodes; not for greedy.
+    rows: [N + 1, V], as described above. coins: fp64 [at least M], uniform numbers in the order of the tosses
+    (rejection only). noise: fp32 [depths + 1, V], Exp(1); row d is for the token after d kept nodes (not for greedy).
     """
     run = verify_tree_triton if on_gpu(rows) else verify_tree_reference
     return run(rule, rows, tree, coins, noise)
 
 
 def verify_tree_reference(rule, rows, tree, coins=None, noise=None) -> DeviceVerdict:
-    """The definition: first weigh every place as if the walk came there, then walk."""
+    """Define ``verify_tree`` in torch: first weigh every place as if the walk came there, then walk."""
     draws, places = tree.draws.numel(), tree.size + 1
     table = torch.zeros(3, draws, dtype=torch.float64, device=rows.device)
     finals = [_weigh_place(rule, rows[place], tree, place, noise, table) for place in range(places)]
@@ -93,7 +94,7 @@ def verify_tree_reference(rule, rows, tree, coins=None, noise=None) -> DeviceVer
     tokens, first, order = tree.tokens.tolist(), tree.first.tolist(), tree.draws.tolist()
     status, path, place, tossed = [IGNORED] * tree.size, [], 0, 0
     while finals[place] >= 0:
-        kept = None
+        accepted_child = None
         for draw in range(first[place], first[place + 1]):
             node = order[draw]
             if rule == "rejection":
@@ -103,13 +104,13 @@ def verify_tree_reference(rule, rows, tree, coins=None, noise=None) -> DeviceVer
                 keep = tokens[node] == finals[place]
             status[node] = ACCEPTED if keep else max(status[node], REJECTED)
             if keep:
-                kept = node
+                accepted_child = node
                 if rule == "rejection":
                     break
-        if kept is None:
+        if accepted_child is None:
             break
-        path.append(kept)
-        place = kept + 1
+        path.append(accepted_child)
+        place = accepted_child + 1
     token, final = finals[place], RECOVERED if first[place + 1] > first[place] else BONUS
     if token < 0:
         token, final = -1 - token, NOT_A_NUMBER
@@ -122,8 +123,8 @@ def verify_tree_reference(rule, rows, tree, coins=None, noise=None) -> DeviceVer
 
 
 def _weigh_place(rule, row, tree, place, noise, table) -> int:
-    """Fill the place's draws in ``table``; returns the final token t of a walk that stops here, or
-    -1 - t where the row holds NaN."""
+    """Write acceptance probability, p and q of the place's draws to ``table`` [3, M]. Returns the final token t of a
+    walk that ends at this place, or -1 - t if the row contains NaN."""
     token = _ending(rule, row, tree, place, noise, table)
     return -1 - token if bool(row.isnan().any()) else token
 
@@ -154,14 +155,14 @@ def _ending(rule, row, tree, place, noise, table) -> int:
 
 
 def verify_tree_triton(rule, rows, tree, coins=None, noise=None, block: int = 2048):
-    """The kernel. rows and noise are contiguous in their last dimension, fp32.
+    """Do the work of ``verify_tree`` in the kernel. rows and noise are fp32 and contiguous in their last dimension.
 
-    No lane is held twice, hence the number of warps: a place's law is rewritten where it lies, and the
-    second holder of a lane would read what the first has written already.
+    The number of warps is chosen so that no two threads hold the same element: a place's law is overwritten in place,
+    and the second thread would read numbers that the first has already overwritten.
     """
     device, size, vocabulary = rows.device, tree.size, rows.shape[-1]
     block = min(block, power_of_two(vocabulary, 16))
-    q = tree.q.clone() if tree.repeats_q else tree.q  # the kernel strikes refused tokens out
+    q = tree.q.clone() if tree.repeats_q else tree.q  # the kernel strikes rejected tokens out
     if rule == "rejection":
         law = rows.new_empty(size + 1, vocabulary, dtype=torch.float64)
     else:
@@ -187,8 +188,8 @@ def verify_tree_triton(rule, rows, tree, coins=None, noise=None, block: int = 20
 def _walk(
     tokens, draws, first, choices, accept, coins, result, path, ids, status, RULE: tl.constexpr
 ):  # fmt: skip
-    """From the root down, on scalars. A kept draw moves the walk on. The walk ends at a place that keeps
-    no draw, and at a negative choice, which stands for a row with NaN."""
+    """Walk from the root down, on scalars, and write the verdict. An accepted draw moves the walk on. The walk ends at
+    a place that accepts no draw, and at a negative choice, which stands for a row with NaN."""
     place = 0
     choice = tl.load(choices, cache_modifier=".cg")
     end = tl.load(first + 1, cache_modifier=".cg")
@@ -212,7 +213,7 @@ def _walk(
             tl.store(status + node, tl.where(keep, 2, tl.maximum(before, 1)))
             tl.debug_barrier()
             draw += 1
-            if RULE == 1:  # draws after a kept one are not judged
+            if RULE == 1:  # draws after an accepted draw are not judged
                 draw = tl.where(keep, end, draw)
         elif match >= 0:
             tl.store(path + kept, match)
@@ -246,7 +247,7 @@ def _verify_kernel(
     vocabulary, row_stride, q_stride, noise_stride, size,
     RULE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Program i weighs place i; the last to finish walks."""
+    """Program i weighs place i. The last program to finish walks the tree."""
     place = tl.program_id(0)
     row = rows + place.to(tl.int64) * row_stride
     path = numbers + 4

@@ -1,12 +1,14 @@
-"""Search among partial solutions, the most promising first.
+"""A*-Decoding: search among partial solutions, the most promising first.
 
-Chatziveroglou, A*-Decoding: Token-Efficient Inference Scaling (2025). A state is the prompt and some whole steps of a solution. Expanding it
-draws several next steps. r(s) in [0, 1] says how good a state is, h(s) = 1 - r(s), f = g + h; the state with the least f is expanded
-next, and the first whole solution that comes up so is the answer.
+Chatziveroglou, A*-Decoding: Token-Efficient Inference Scaling (2025). A state is the prompt with some whole steps of a
+solution behind it. To expand a state, several next steps are drawn from it. r(s) in [0, 1] says how good a state is,
+h(s) = 1 - r(s), f = g + h. The state with the least f is expanded next; if this state is a whole solution, it is the
+answer.
 
-The paper's cost g could not be established: only a review of it was at hand. As that review says, g adds up the increases of h along
-the way here, max(0, h(s') - h(s)). The paper's r is a large process reward model; here it is a small scorer that was trained on worked
-sums (``engine.methods.a_star.part``), and which says little about other texts. Steps end with a line.
+The paper's cost g could not be established, because only a review of the paper was at hand. According to that review, g
+adds up the increases of h on the way to the state, max(0, h(s') - h(s)). The paper's r is a large process reward model.
+Here it is a small scorer that was trained on worked sums (``engine.methods.a_star.part``) and says little about other
+texts. A step ends with a line.
 """
 
 from __future__ import annotations
@@ -21,12 +23,13 @@ from engine.methods.a_star.part import StepScorer
 from engine.methods.shared.reasoning import Steps
 from engine.methods.shared.text_search import Candidate, Path, SeveralTexts
 
-APART = 1_000_003  # between the seeds of the steps that are drawn
+APART = 1_000_003  # difference between the seeds of two drawn steps
 
 
 @dataclass(frozen=True)
 class State:
-    """h: 1 less the chance that all steps are right. g: its increases on the way here. logs: log p of each token, at temperature 1."""
+    """A partial solution. logs: log p of each of its tokens, at temperature 1. h: 1 minus the chance that all of its
+    steps are right. g: the sum of the increases of h on the way to this state."""
 
     path: Path = ()
     logs: tuple[float, ...] = ()
@@ -40,7 +43,8 @@ class State:
 
 @dataclass
 class Branch:
-    """A step that is being drawn below a state."""
+    """A step that is being drawn behind the state ``above``. path, logs: the tokens of state and step so far, and their
+    log p. chance: the random numbers of this step."""
 
     above: State
     path: Path
@@ -96,7 +100,7 @@ class AStarDrafter(SeveralTexts):
         self._branches = going
         self._states.sort(key=lambda state: (state.f, -len(state.path)))
         self.candidates = [
-            *(Candidate(one.path, -one.f, self.over(one.path)) for one in self._states),
+            *(Candidate(state.path, -state.f, self.over(state.path)) for state in self._states),
             *(Candidate(branch.path, -branch.above.f) for branch in going),
         ]
         if not going and self.over(self._states[0].path):
@@ -111,7 +115,7 @@ class AStarDrafter(SeveralTexts):
             self._drawn += 1
 
     def _reach(self, branch: Branch) -> None:
-        """The state to which a whole step leads, if it is a new one."""
+        """Add the state that this finished step leads to, unless a state with the same tokens exists."""
         if all(state.path != branch.path for state in self._states):
             right = self._scorer.right(branch.logs, len(branch.above.logs))
             refuse_nan_among([right], "The step scorer")

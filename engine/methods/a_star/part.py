@@ -1,9 +1,9 @@
-"""A step scorer: the probability that all steps of a worked sum so far are right, from the target's log-probabilities
-of their tokens.
+"""A step scorer: it predicts the probability that all steps of a worked sum so far are right, from the target's
+log-probabilities of their tokens.
 
-It stands for the process reward model of Chatziveroglou, A*-Decoding: Token-Efficient Inference Scaling (2025): two small linear maps
-with SiLU between them. It reads log p of the tokens, at temperature 1. Heads on the target's hidden state at the end of a step were
-tried as well: they know far less of right and wrong.
+It takes the place of the process reward model of Chatziveroglou, A*-Decoding: Token-Efficient Inference Scaling (2025).
+It consists of two small linear maps with SiLU between them, and reads log p of the tokens at temperature 1. Heads on
+the target's hidden state at the end of a step were tried as well: they separate right from wrong far less well.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from engine.parts.module_part import ModulePart
 
-TOLD = 4  # numbers about a text: least and sum of log p, of all its tokens and of its last step's
+TOLD = 4  # inputs of the scorer: the least log p and the sum of log p, over all tokens and over the last step's
 
 
 class StepScorer(ModulePart):
@@ -39,16 +39,18 @@ class StepScorer(ModulePart):
         return cls(2).eval().requires_grad_(False)
 
     def forward(self, told: Tensor) -> Tensor:
-        """told [..., TOLD] -> log-odds [...]"""
+        """Map signals [..., TOLD], as ``told`` makes them, to the log-odds [...] that all steps are right."""
         return self.out(F.silu(self.inner(told))).squeeze(-1)
 
     def right(self, logs: Sequence[float], begun: int) -> float:
-        """The chance that all steps are right. logs: log p of each token so far. begun: where the last step begins."""
+        """Return the chance that all steps so far are right. logs: log p of each token so far. begun: the index of the
+        last step's first token."""
         return float(self(told(logs, begun)).sigmoid())
 
 
 def told(logs: Sequence[float], begun: int) -> Tensor:
-    """[TOLD]"""
+    """Return the scorer's input [TOLD]: least log p of all tokens and of the last step, then the two sums. logs, begun:
+    as in ``StepScorer.right``."""
     last = logs[begun:]
     return torch.tensor([min(logs), min(last), sum(logs), sum(last)], dtype=torch.float32)
 

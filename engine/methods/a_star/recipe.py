@@ -1,8 +1,9 @@
-"""The recipe `a_star`: a step scorer for worked sums (``engine.methods.a_star.part``).
+"""The recipe `a_star` trains a step scorer for worked sums (``engine.methods.a_star.part``).
 
-The target works sums of the generators; others are worked rightly but for one digit, which is planted. At the end of every step stands a
-label: whether the text so far is that of the generator. The scorer learns it by binary cross-entropy. Held-out sums, drawn and planted
-alike, tell how well it knows. A run takes a few minutes of one core.
+It uses two kinds of sums: sums that the target works itself, and sums that the generator works rightly but for one
+planted wrong digit. The end of every step has a label: whether the text up to there equals the generator's. The scorer
+learns the label by binary cross-entropy. Held-out sums of both kinds measure its accuracy. A run takes a few minutes of
+one core.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from engine.training.generators.words import is_held_out
 from engine.training.selftext import continue_batch
 
 INNER = 8
-DRAWN, PLANTED, HELD_OUT = 96, 192, 96  # sums; so many of both kinds are held out
+DRAWN, PLANTED, HELD_OUT = 96, 192, 96  # sums of each kind; HELD_OUT of either kind are held out
 ROWS = 96  # sums that the target works at once
 TEMPERATURE = 1.5
 LONGEST = 140  # tokens of a worked sum
-LOOKS, RATE, DECAY = 600, 1e-2, 0.05  # of the training: full batches, step size, weight decay
+LOOKS, RATE, DECAY = 600, 1e-2, 0.05  # training steps on the full batch, step size, weight decay
 
 
 @dataclass(frozen=True)
 class Worked:
-    """A worked sum. prompt, answer: tokens. truth: the generator's answer."""
+    """A worked sum. prompt, answer: tokens. truth: the text that the generator writes as the answer."""
 
     prompt: list[int]
     answer: list[int]
@@ -47,7 +48,8 @@ class Worked:
 
 @dataclass(frozen=True)
 class Labelled:
-    """signals: float32 [N, TOLD], of the text up to the end of each step. right: bool [N]."""
+    """The scorer's inputs and labels at the ends of N steps. signals: float32 [N, TOLD], about the text up to the end
+    of the step. right: bool [N], whether that text is right."""
 
     signals: Tensor
     right: Tensor
@@ -60,13 +62,13 @@ class Labelled:
         return float(((odds > 0) == self.right).float().mean())
 
     def auc(self, odds: Tensor) -> float:
-        """The chance that a right text has higher odds than a wrong one; equal odds count half."""
+        """Return the chance that a right text has higher odds than a wrong one; equal odds count half. odds: [N]."""
         right, wrong = odds[self.right][:, None], odds[~self.right][None]
         return float(((right > wrong).float() + 0.5 * (right == wrong).float()).mean())
 
 
 class Sums:
-    """Worked sums of a target, with the target's log-probabilities at the ends of their steps."""
+    """Makes worked sums with a target, and labels them at the ends of their steps."""
 
     def __init__(self, module: PreTrainedModel, tokenizer) -> None:
         self._module, self._tokenizer = module, tokenizer
@@ -74,33 +76,34 @@ class Sums:
         self._steps = Steps(tokenizer, "line", self._ends)
 
     def drawn(self, seed: int, count: int, held_out: bool) -> list[Worked]:
-        """Sums that the target works, drawn at a temperature at which it goes wrong now and then."""
+        """Return ``count`` sums that the target works, drawn at a temperature at which it sometimes goes wrong."""
         sums = [(self._tokens(prompt), truth) for prompt, truth in texts(seed, count, held_out)]
         torch.manual_seed(seed)
         worked_sums = []
         for start in range(0, count, ROWS):
-            some = sums[start : start + ROWS]
-            prompts = [prompt for prompt, _ in some]
+            batch = sums[start : start + ROWS]
+            prompts = [prompt for prompt, _ in batch]
             answers = continue_batch(self._module, prompts, LONGEST, TEMPERATURE, min(self._ends))
             worked_sums += [
                 Worked(prompt, answer, truth)
-                for (prompt, truth), answer in zip(some, answers, strict=True)
+                for (prompt, truth), answer in zip(batch, answers, strict=True)
             ]
         return worked_sums
 
     def planted(self, seed: int, count: int, held_out: bool) -> list[Worked]:
-        """Sums of the generator, one digit of which is another."""
+        """Return ``count`` sums of the generator in each of which one digit was replaced by a wrong one."""
         rng, worked_sums = random.Random(seed), []
         for prompt, truth in texts(seed, count, held_out):
             place = rng.choice([at for at, letter in enumerate(truth) if letter.isdigit()])
-            digit = rng.choice([other for other in "0123456789" if other != truth[place]])
+            digit = rng.choice([wrong for wrong in "0123456789" if wrong != truth[place]])
             said = truth[:place] + digit + truth[place + 1 :]
             answer = [*self._tokens(said), min(self._ends)]
             worked_sums.append(Worked(self._tokens(prompt), answer, truth))
         return worked_sums
 
     def labelled(self, worked: Sequence[Worked]) -> Labelled:
-        """The signals of the text up to the end of each step, and whether that text agrees with the generator's answer."""
+        """Return the signals of the text up to the end of each step, and whether that text agrees with the generator's
+        answer."""
         rows, rights = [], []
         for worked_sum in worked:
             logs, begun = self._logs(worked_sum), 0
@@ -111,7 +114,7 @@ class Sums:
         return Labelled(torch.stack(rows), torch.tensor(rights))
 
     def labels(self, worked_sum: Worked) -> Iterator[tuple[int, bool]]:
-        """The place in the answer of each token that ends a step, and whether all is right up to it."""
+        """Yield, for each token that ends a step, its index in the answer and whether everything up to it is right."""
         begun = 0
         for at, token in enumerate(worked_sum.answer):
             if self._steps.ended(worked_sum.answer[begun : at + 1]):
@@ -128,7 +131,7 @@ class Sums:
 
     @torch.inference_mode()
     def _logs(self, worked_sum: Worked) -> list[float]:
-        """log p of each token of the answer."""
+        """Return log p of each token of the answer, by the target at temperature 1."""
         ids = torch.tensor([[*worked_sum.prompt, *worked_sum.answer]], device=self._module.device)
         logits = (
             self._module(ids, use_cache=False).logits[0, len(worked_sum.prompt) - 1 : -1].float()
@@ -141,7 +144,7 @@ class Sums:
 
 
 def texts(seed: int, count: int, held_out: bool) -> Iterator[tuple[str, str]]:
-    """Prompts and worked sums of the generator."""
+    """Yield ``count`` prompts of the generator with its worked answers, either all held out or none."""
     rng = random.Random(f"step scorer/{seed}/{held_out}")
     while count:
         prompt, truth = stepwise(*large_sum(rng))
@@ -151,7 +154,8 @@ def texts(seed: int, count: int, held_out: bool) -> Iterator[tuple[str, str]]:
 
 
 def fitted(labelled: Labelled, seed: int) -> StepScorer:
-    """A scorer that has learned these labels. It learns from numbers of mean 0 and deviation 1; both go into its weights."""
+    """Return a scorer that has learned these labels. It learns from signals scaled to mean 0 and deviation 1; the
+    scaling then goes into its weights."""
     torch.manual_seed(seed)
     scorer = StepScorer(INNER)
     mean, spread = labelled.signals.mean(0), labelled.signals.std(0).clamp(min=1e-6)

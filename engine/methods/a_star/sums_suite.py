@@ -1,7 +1,8 @@
-"""`python -m engine bench --suite sums`: how many worked sums come out right for how many tokens.
+"""`python -m engine bench --suite sums`: how many worked sums come out right, for how many tokens.
 
-Held-out sums of the generator. Greedy decoding and one drawn text stand beside two ways of spending more tokens by the step scorer: the best of
-several drawn texts, by the score of its end, and A*-Decoding. The best is taken of as many texts as give at least the tokens of A*.
+The prompts are held-out sums of the generator. Greedy decoding and one drawn text are the baselines. Two methods spend
+more tokens with the help of the step scorer: A*-Decoding, and the best of several drawn texts, by the score at its end.
+There are so many of these texts that together they have about as many tokens as A*-Decoding draws.
 """
 
 import itertools
@@ -28,26 +29,27 @@ from engine.training.generators.words import Vocabulary
 SUMS, QUICK_SUMS = 16, 4
 LONGEST = 200  # tokens of a worked sum
 TEMPERATURES = (1.5,)
-APART = 7_919  # between the seeds of two texts after one prompt
+APART = 7_919  # difference between the seeds of two texts after one prompt
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """In a row: solved: share of the sums whose result is right. tokens: drawn for a sum, mean."""
+    """Run the suite. A row of the report has ``solved``, the share of sums whose result is right, and ``tokens``, the
+    mean number of tokens drawn for a sum."""
     models = load_models(paths, AStarDrafter.needs, "float32", "cpu")
-    asked = held_out(QUICK_SUMS if quick else SUMS)
-    rows = [_row(models, asked, "greedy", 0.0, partial(_best, count=1))]
+    sums = held_out(QUICK_SUMS if quick else SUMS)
+    rows = [_row(models, sums, "greedy", 0.0, partial(_best, count=1))]
     for temperature in TEMPERATURES:
-        rows.append(_row(models, asked, "one text", temperature, partial(_best, count=1)))
-        found = _row(models, asked, "A*", temperature, _searched)
-        count = math.ceil(found["tokens"] / rows[-1]["tokens"])
+        rows.append(_row(models, sums, "one text", temperature, partial(_best, count=1)))
+        a_star_row = _row(models, sums, "A*", temperature, _searched)
+        count = math.ceil(a_star_row["tokens"] / rows[-1]["tokens"])
         best = partial(_best, count=count)
-        rows += [_row(models, asked, f"best of {count}", temperature, best), found]
-    told = f"{len(asked)} held-out sums; tokens: drawn for a sum, the mean"
-    return Report(f"{table(rows, 'name temperature solved:.0% tokens:.0f')}\n{told}", rows)
+        rows += [_row(models, sums, f"best of {count}", temperature, best), a_star_row]
+    note = f"{len(sums)} held-out sums; tokens: drawn for a sum, the mean"
+    return Report(f"{table(rows, 'name temperature solved:.0% tokens:.0f')}\n{note}", rows)
 
 
 def held_out(count: int) -> list[tuple[str, str]]:
-    """Prompts and worked sums that no training saw."""
+    """Return ``count`` prompts, with their worked sums, that no training has read."""
     rng = random.Random("searched sums")
     pairs = (arithmetic.in_steps(rng, Vocabulary()) for _ in itertools.count())
     return [*itertools.islice((pair for pair in pairs if is_held_out(pair[0])), count)]
@@ -74,17 +76,17 @@ def _written(models: Models, made, prompt: list[int], sampling: Sampling) -> lis
 def _best(
     models: Models, prompt: list[int], sampling: Sampling, count: int
 ) -> tuple[list[int], int]:
-    """The text with the best score at its end, of ``count`` drawn ones; and the tokens of all."""
+    """Draw ``count`` texts; return the one with the best score at its end, and the number of tokens of all of them."""
     texts = [
-        _written(models, plain()({}), prompt, replace(sampling, seed=sampling.seed + APART * one))
-        for one in range(count)
+        _written(models, plain()({}), prompt, replace(sampling, seed=sampling.seed + APART * at))
+        for at in range(count)
     ]
     best = texts[0] if count == 1 else max(texts, key=partial(_score, models, prompt))
     return best, sum(map(len, texts))
 
 
 def _score(models: Models, prompt: list[int], text: list[int]) -> float:
-    """The chance that all steps of a text are right."""
+    """Return the chance that all steps of a text are right, by the step scorer."""
     session = models.target.session(len(prompt) + len(text))
     session.prefill(prompt[:-1])
     logits, _ = session.feed([*prompt[-1:], *text[:-1]], range(-1, len(text) - 1))
@@ -97,6 +99,6 @@ def _score(models: Models, prompt: list[int], text: list[int]) -> float:
 
 
 def _searched(models: Models, prompt: list[int], sampling: Sampling) -> tuple[list[int], int]:
-    made = AStarDrafter.build(resolve("a_star", AStarDrafter.options, {}), models)
-    text = _written(models, made, prompt, sampling)
-    return text, len(made.chances)
+    drafter = AStarDrafter.build(resolve("a_star", AStarDrafter.options, {}), models)
+    text = _written(models, drafter, prompt, sampling)
+    return text, len(drafter.chances)

@@ -1,9 +1,10 @@
-"""The block ends where a line or a sentence ends, if the first pass is sure of that end.
+"""Block diffusion whose block ends at the end of a line or sentence, if the first pass is sure of that end.
 
 AdaBlock (Lu et al., "AdaBlock-dLLM: Semantic-Aware Diffusion LLM Inference via Adaptive Block Size", 2025) serves here
 as the unmasking policy of a block-diffusion drafter; the draft of a step is one block. The first pass looks for the
-delimiter (the end of a line or sentence) of which the denoiser is surest. If the denoiser is sure enough, the block ends
-with this delimiter; else the block has its usual size. Within the block, confident places are filled as in Dimple.
+delimiter (the end of a line or sentence) of which the denoiser is surest. If the denoiser is sure enough, the block
+ends with this delimiter; otherwise it has the size set by the option ``block``. Within the block, confident places are
+filled as in Dimple.
 """
 
 from collections.abc import Callable
@@ -28,14 +29,15 @@ MARKS = {"lines": "\n", "sentences": "\n.!?", "clauses": "\n.!?,;:"}
 
 @dataclass
 class SemanticBlocks(Confident):
-    """threshold: of a place, see Confident. usual: the block's size if no delimiter is sure. delimiter_threshold:
-    the confidence of a delimiter that ends the block. is_delimiter: whether a token is a delimiter."""
+    """The policy: ends the block at a sure delimiter, and fills places as ``Confident`` does. threshold: the confidence
+    with which a place is filled. usual: the block's size if no delimiter is sure enough. delimiter_threshold: the
+    confidence from which on a delimiter ends the block. is_delimiter: whether a token is a delimiter."""
 
     usual: int
     delimiter_threshold: float
     is_delimiter: Callable[[int], bool]
     found: tuple[int, float] | None = None
-    """The place of the delimiter that ended the block, and its confidence."""
+    """The place of the delimiter that ended the block, and its confidence; None if no delimiter ended it."""
 
     def end(self, probabilities: Tensor, canvas: Canvas) -> int:
         if canvas.turns:
@@ -79,16 +81,17 @@ class AdaptiveBlockDrafter(UnmaskingDrafter):
     def propose(self, context, max_depth):
         tree, ending = super().propose(context, max_depth), self._blocks.found
         if ending is None:
-            told = f"No end of a block is sure enough, so the block is not cut short: {len(tree)} tokens."
+            sentence = f"No end of a block is sure enough, so the block is not cut short: {len(tree)} tokens."
         else:
-            told = (
+            sentence = (
                 f"The block ends with place {ending[0] + 1}, an end of confidence {ending[1]:.2f}."
             )
-        tree.exhibits.append(Words("Size of the block", [told]))
+        tree.exhibits.append(Words("Size of the block", [sentence]))
         return tree
 
     def _is_delimiter(self, token: int) -> bool:
-        """Judged by the token's text; a model without a tokenizer has no delimiters."""
+        """Whether the token's text ends a line, sentence or clause, as the options ask. A model without a tokenizer has
+        no delimiters."""
         tokenizer = self.target.tokenizer
         text = "" if tokenizer is None else tokenizer.decode([token]).strip(" ")
         return "\n" in text or text[-1:] in tuple(MARKS[self.settings["delimiters"]])

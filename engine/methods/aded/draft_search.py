@@ -1,13 +1,13 @@
-"""Monte-Carlo tree search for a draft: it decides which continuations are drafted.
+"""Monte-Carlo tree search that decides which continuations are drafted.
 
-A simulation walks down from the root, always to the child with the highest score, until it reaches a
-child that no simulation has visited; the value found there goes back up. The score is that of AlphaZero (PUCT):
+A simulation walks down from the root, always to the child with the highest score, until it reaches a child that no
+simulation has visited. Then every node on the way gets a value: the expected number of tokens that are kept from this
+node on, along the way, divided by the greatest depth. The score is that of AlphaZero (PUCT):
 
-    Q + P * sqrt(N) / (1 + n) * (EXPLORE + log((N + SLOWLY + 1) / SLOWLY))
+Q + P * sqrt(N) / (1 + n) * (EXPLORE + log((N + SLOWLY + 1) / SLOWLY))
 
-P: the child's probability. n: its visits; N: the visits of all siblings. Q: the mean value of the simulations
-through the child. The value is the expected number of kept tokens from this child on, divided by the
-greatest depth.
+P: the child's probability. n: the child's visits. N: the visits of the child and all its siblings. Q: the mean value of
+the child in the simulations through it.
 """
 
 from __future__ import annotations
@@ -34,21 +34,23 @@ class Place:
     parent: Place | None = None
     visits: int = 0
     worth: float = 0.0
-    """The sum of the values that its simulations found."""
+    """The sum of the values of the simulations through this node."""
     children: list[Place] | None = None
-    """None until a simulation has looked at what may follow."""
+    """The nodes below; None until a simulation has expanded this node."""
     order: int = 0
-    """The number of the simulation that came here first."""
+    """The number of the first simulation that came here."""
 
     @property
     def mean(self) -> float:
-        """Q: the mean value of its simulations."""
+        """Q: the mean value of the simulations through this node; 0 if there were none."""
         return self.worth / self.visits if self.visits else 0.0
 
 
 @dataclass
 class DraftSearch:
-    """One search. explore: the weight of seldom-tried children against good ones; AlphaZero's is 1."""
+    """One search for a draft. prior: the probabilities of next tokens. before: the last two tokens of the text.
+    most_depth: the greatest depth of a node. explore: the weight of seldom-tried children against good ones;
+    AlphaZero's is 1."""
 
     prior: Prior
     before: tuple[int, int]
@@ -61,7 +63,7 @@ class DraftSearch:
         self.root = Place(self.before[1], 1.0, 0)
 
     def run(self, simulations: int) -> None:
-        """Run so many simulations, fewer if there is nowhere left to go."""
+        """Run this many simulations; none if the root has no child."""
         for number in range(simulations):
             leaf = self._descend(number + 1)
             if leaf is self.root:
@@ -69,8 +71,8 @@ class DraftSearch:
             self._back_up(leaf)
 
     def best(self, most: int) -> list[Place]:
-        """The ``most`` most visited places; of equals, the one reached first comes first. Parents come before
-        children, because no child has more visits than its parent."""
+        """Return the ``most`` most visited nodes; of equally visited nodes, the one that was reached first comes first.
+        Parents come before children, because no child has more visits than its parent."""
         return sorted(self.visited, key=lambda place: (-place.visits, place.order))[:most]
 
     def _descend(self, number: int) -> Place:

@@ -1,13 +1,13 @@
 """Search for the draft in a tri-gram matrix that learns from every pass of the target.
 
-ADED (Liu et al., Adaptive Draft-Verification for Efficient Large Language Model Decoding, AAAI 2025): a
-tri-gram matrix stands in for the target: for each pair of tokens it holds the likeliest next tokens and their
-probabilities. Every pass of the target writes its probabilities into the rows of all pairs that it read,
-whether they were kept or refused. A Monte-Carlo tree search on the matrix makes the draft: it balances likely
-tokens against those seldom tried, and the most visited nodes are drafted.
+ADED (Liu et al., Adaptive Draft-Verification for Efficient Large Language Model Decoding, AAAI 2025): a tri-gram matrix
+stands in for the target. For each pair of tokens it holds the likeliest next tokens and their probabilities. Every pass
+of the target writes its probabilities into the rows of all pairs that it read, whether their tokens were kept or
+refused. A Monte-Carlo tree search on the matrix makes the draft: it balances likely tokens against seldom-tried ones,
+and the most visited nodes are drafted.
 
-The paper fills its first matrix with counts from a corpus. Here the matrix begins with counts from the prompt, and
-each visitor's matrix is kept from text to text.
+The paper fills its first matrix with counts from a corpus. Here the matrix begins with counts from the prompt, and each
+visitor's matrix is kept from text to text.
 """
 
 from engine.core.drafter import tree_size
@@ -18,7 +18,7 @@ from engine.methods.aded.draft_search import DraftSearch
 from engine.methods.aded.trigram_matrix import TrigramMatrix
 from engine.methods.shared.remembering import RememberingDrafter
 
-SHOWN = 12  # places of the search tree in the table
+SHOWN = 12  # nodes of the search tree that the table shows
 
 
 class AdaptiveDraftDrafter(RememberingDrafter):

@@ -1,4 +1,5 @@
-"""A matrix of the tokens that the target finds likely after two others, filled while a text is written."""
+"""A matrix that holds the tokens that the target finds likely after each pair of tokens. It is filled while a text is
+written."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,23 +9,24 @@ from torch import Tensor
 from engine.core.memory import Store
 
 MOST_BYTES = 2_000_000
-"""The size of one matrix. When it is full, the pair that got its row first gives the row away."""
+"""The size of one matrix. When it is full, a new pair takes the row of the pair that got its row first."""
 
 ENTRY_BYTES = 160
-"""The memory that one pair takes beside its row: entries in two dictionaries."""
+"""The memory that one pair takes besides its row: entries in two dictionaries."""
 
 LEAST_ROWS = 256
-"""More rows than one pass can fill."""
+"""The least number of rows; it is more than one pass can fill."""
 
 Pair = tuple[int, int]
-"""A token and the one behind it."""
+"""Two consecutive tokens of a text."""
 
 
 class TrigramMatrix(Store):
-    """(token, next token) -> the likeliest tokens after both, and their probabilities, best first."""
+    """Maps a pair of tokens to the likeliest tokens after it and their probabilities, the likeliest first."""
 
     def __init__(self, vocabulary: int, width: int, most_bytes: int = MOST_BYTES) -> None:
-        """width: tokens kept for each pair. most_bytes: bounds the rows, of which LEAST_ROWS are always there."""
+        """width: the number of tokens kept for each pair. most_bytes: bounds the number of rows, which is never below
+        LEAST_ROWS."""
         self.width = min(width, vocabulary)
         self.row_bytes = self.width * (4 + 4)
         rows = max(LEAST_ROWS, most_bytes // (self.row_bytes + ENTRY_BYTES))
@@ -38,7 +40,7 @@ class TrigramMatrix(Store):
 
     @property
     def filled(self) -> int:
-        """Pairs that have been read."""
+        """The number of pairs that have a row."""
         return len(self._row_of)
 
     @property
@@ -46,7 +48,8 @@ class TrigramMatrix(Store):
         return self._tokens.nbytes + self._chances.nbytes + self.filled * ENTRY_BYTES
 
     def row(self, pair: Pair) -> list[tuple[int, float]]:
-        """(token, probability), best first; empty where the target has not read this pair yet."""
+        """Return (token, probability) for the likeliest tokens after this pair, the likeliest first; empty if the pair
+        has no row."""
         place = self._row_of.get(self._key(pair))
         if place is None:
             return []
@@ -56,7 +59,7 @@ class TrigramMatrix(Store):
     def write(self, pairs: Sequence[Pair], logits: Tensor, share: float) -> None:
         """Blend the target's new probabilities into the pairs' rows, with the weight ``share``.
 
-        logits: [R, V], after each of these pairs. A row of NaN is left out: the target did not read that pair.
+        logits: [R, V], row i after pair i. A row of NaN is skipped: the target did not read that pair.
         """
         p = logits.float().softmax(-1)
         best = p.topk(self.width)
@@ -66,8 +69,7 @@ class TrigramMatrix(Store):
                 self._blend(pair, list(zip(tokens, chances, strict=True)), share)
 
     def count(self, tokens: Sequence[int]) -> None:
-        """Fill the rows of pairs unread by the target with the shares of the tokens that followed in this
-        text."""
+        """Fill the rows of pairs that have none yet with the shares of the tokens that followed them in this text."""
         followers: dict[Pair, dict[int, int]] = {}
         for first, second, third in zip(tokens, tokens[1:], tokens[2:], strict=False):
             after = followers.setdefault((first, second), {})
@@ -93,7 +95,8 @@ class TrigramMatrix(Store):
         self._chances[place, : len(best)] = [chance for _, chance in best]
 
     def _place(self, pair: Pair) -> int:
-        """The pair's row, or a free one, or the one that was given out longest ago."""
+        """Return the number of the pair's row. A pair without one gets a free row, or else the row that was given out
+        longest ago."""
         key = self._key(pair)
         place = self._row_of.get(key)
         if place is None:

@@ -1,10 +1,9 @@
-"""Copy the input; after a difference, find the place from which to go on copying.
+"""Copy the input; where the output departs from it, find the place in the input from which to go on copying.
 
-Input-guided Aggressive Decoding (Ge et al., Lossless Acceleration for Seq2seq Generation with
-Aggressive Decoding, 2022): where the output mostly repeats the input, as when a sentence is
-corrected, the input itself is the draft. A pointer walks through it while output and input agree.
-Where they part (a bifurcation), the target writes alone until the end of the output occurs exactly
-once in the input; copying goes on from there.
+Input-guided Aggressive Decoding (Ge et al., Lossless Acceleration for Seq2seq Generation with Aggressive Decoding,
+2022): where the output mostly repeats the input, as when a sentence is corrected, the input itself is the draft. A
+pointer walks through the input while output and input agree. Where they part (a bifurcation), the target writes alone
+until the end of the output occurs exactly once in the input; copying goes on from there.
 """
 
 from engine.core.drafter import Drafter

@@ -1,4 +1,4 @@
-"""Beginnings of texts that the target has looked at, and how likely it is that a valid text follows each."""
+"""Beginnings of texts that the target has read, and how likely it is that a valid text follows each of them."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -10,13 +10,14 @@ from engine.core.memory import Store
 
 Prefix = tuple[int, ...]
 MOST_BYTES = 4_000_000
-"""What is seen beyond is not learned: an unknown prefix counts as one that a valid text is sure to follow."""
-ENTRY, TOKEN = 300, 8  # bytes of a prefix, and of each of its tokens
+"""The size of one store. Prefixes that do not fit are not stored; an unknown prefix has the bound 1, as if a valid text
+were sure to follow it."""
+ENTRY, TOKEN = 300, 8  # bytes of a stored prefix, and of each of its tokens
 
 
 class Prefixes(Store):
-    """Prefix -> its token's probability behind the prefix before, and the sum of the probabilities of all tokens that may
-    follow. Both are the target's own, at the temperature of the text and without a mask."""
+    """Stores for each prefix the probability of its last token, and the sum of the probabilities of all tokens that the
+    constraint allows next. Both are the target's own, at the temperature of the text and without a mask."""
 
     def __init__(self) -> None:
         self._seen: dict[Prefix, tuple[float, float]] = {}
@@ -39,20 +40,20 @@ class Prefixes(Store):
         self._seen[prefix] = (p, mass)
 
     def bounds(self) -> dict[Prefix, float]:
-        """Prefix -> an upper bound of the probability that a valid text follows it (Park et al.'s c): the sum of p times the
-        bound over the tokens that may follow, where the bound of an unknown prefix is 1."""
-        found: dict[Prefix, float] = {}
+        """Return, for each prefix, an upper bound of the probability that a valid text follows it (Park et al.'s c).
+        The bound is the sum of p(v) * bound(v) over the tokens v that may follow; an unknown prefix has the bound 1."""
+        bounds: dict[Prefix, float] = {}
         lost: defaultdict[Prefix, float] = defaultdict(float)
         for prefix in sorted(self._seen, key=len, reverse=True):
             p, mass = self._seen[prefix]
-            found[prefix] = min(1.0, max(0.0, mass - lost[prefix]))
-            lost[prefix[:-1]] += p * (1 - found[prefix])
-        return found
+            bounds[prefix] = min(1.0, max(0.0, mass - lost[prefix]))
+            lost[prefix[:-1]] += p * (1 - bounds[prefix])
+        return bounds
 
 
 class Weights:
-    """The bounds as they are when a text begins. The bounds stay fixed until the text ends, so that drafts cannot
-    change the law from which the text is drawn."""
+    """The bounds as they were when a text began. They stay fixed until the text ends, so that drafts cannot change the
+    law from which the text is drawn."""
 
     def __init__(self, bounds: dict[Prefix, float]) -> None:
         self.root = bounds.get((), 1.0)
@@ -62,11 +63,12 @@ class Weights:
                 self._below[prefix[:-1]][prefix[-1]] = bound
 
     def below(self, prefix: Prefix) -> dict[int, float]:
-        """Token -> its bound, for the tokens behind a prefix whose bound is below 1."""
+        """Return token -> bound, for those tokens after this prefix whose bound is below 1."""
         return self._below.get(prefix, {})
 
     def weighed(self, p: Tensor, prefixes: Iterable[Prefix]) -> Tensor:
-        """p [R, V] after each prefix, times the bounds and scaled to sum to 1; float64. A row without anything left stays."""
+        """Multiply p [R, V], whose row i follows prefix i, by the bounds of the tokens, and scale each row to sum to 1;
+        float64. A row that would become 0 everywhere stays as it is."""
         p = p.double()
         for row, prefix in enumerate(prefixes):
             below = self.below(prefix)

@@ -1,7 +1,7 @@
 """Grammar-aligned decoding by adaptive sampling with approximate expected futures, ASAp.
 
-Park et al., Grammar-Aligned Decoding (2024). Here p times the bound is what a draft is judged by, and all rows of a pass teach:
-those of refused tokens as well.
+Park et al., Grammar-Aligned Decoding (2024). Here a draft is judged by p times the bound, and the bounds are learned
+from all rows of a pass, those of refused tokens included.
 """
 
 from collections.abc import Sequence
@@ -23,11 +23,12 @@ NO_TEXT = "No text that the constraint allows can be written here: everything th
 
 
 class Asap(Rejection):
-    """Rejection sampling from p(v) c(v) instead of p(v), scaled to sum to 1. p is masked by the constraint; c(v) bounds the
-    probability that a valid text follows once v is written. Without a constraint it is rejection sampling.
+    """Rejection sampling from p(v) c(v), scaled to sum to 1, instead of from p(v). p is masked by the constraint; c(v)
+    bounds the probability that a valid text follows once v is written. Without a constraint this is rejection sampling.
 
-    With c = 1 this is masked decoding, as in a visitor's first text. From text to text c falls towards the true probability, with
-    which the law would be the target's own law of texts, given that the text is valid.
+    While c = 1, as in a visitor's first text, this is masked decoding. From text to text c falls towards the true
+    probability. With the true probability, the law would be the target's own law of texts, given that the text is
+    valid.
     """
 
     key = "asap"
@@ -69,7 +70,7 @@ class Asap(Rejection):
         return verdict
 
     def learned(self) -> dict[Prefix, float]:
-        """The bounds with which the next text will begin."""
+        """Return the bounds with which the next text will begin, by prefix."""
         return {} if self._store is None else self._store.bounds()
 
     def _begin(self, bound: Bound, sampling: Sampling) -> None:
@@ -80,8 +81,8 @@ class Asap(Rejection):
             tuple(bound.prompt),
             sampling.temperature,
         )
-        known = bound.constraint.key is not None
-        self._store = bound.memory.store(key, Prefixes) if known else Prefixes()
+        has_key = bound.constraint.key is not None
+        self._store = bound.memory.store(key, Prefixes) if has_key else Prefixes()
         self._weights = Weights(self._store.bounds())
         self._before = self._store.texts
         self._store.texts += 1
@@ -89,8 +90,9 @@ class Asap(Rejection):
             raise UserError(NO_TEXT)
 
     def _learn(self, case: Case, paths: Sequence[Prefix], prefixes: Sequence[Prefix]) -> None:
-        """Teach the store every row that the text could have come to. paths, prefixes: of each row, its tokens behind the
-        committed text and those of the whole text."""
+        """Store, for every row of the pass that the text could have reached, p of its token and the allowed mass after
+        it. paths, prefixes: for each row, the tokens of its path in the tree, and the tokens of the whole text up to
+        it."""
         tree, constraint = case.tree, case.bound.constraint
         free = (case.bound.free.float() / case.sampling.temperature).double().softmax(-1)
         allowed = case.logits > float("-inf")
@@ -112,19 +114,20 @@ class Asap(Rejection):
         case.bound.memory.trim()
 
     def _exhibits(self, walk: Sequence[tuple[Tensor, Prefix]]) -> list[Table | Later]:
-        """walk: p [V], masked, and the text at each place."""
+        """Show the bounds that changed p. walk: for each visited place, the masked p [V] and the text's tokens up to
+        it."""
         rows = [
             [Token(token), float(p[token]), bound, float(p[token]) * bound]
             for p, prefix in walk
             for token, bound in self._weights.below(prefix).items()
         ]
         rows = [row for row in rows if row[1] > 0.001]
-        told = f"Used in this text: {self._weights.root:.3g}, learned from {self._before} earlier ones."
+        note = f"Used in this text: {self._weights.root:.3g}, learned from {self._before} earlier ones."
         bounds = self._store.bounds
 
         def gauge() -> Gauge:
             now = bounds().get((), 1.0)
-            return Gauge("Chance of a valid text, at most", now, mark=self._weights.root, note=told)
+            return Gauge("Chance of a valid text, at most", now, mark=self._weights.root, note=note)
 
         shown = [Later(gauge)]
         if rows:

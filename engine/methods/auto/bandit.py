@@ -1,9 +1,10 @@
-"""Chooses the drafter and the size for a step, or no drafter, by the cost of steps and by recent acceptance.
+"""A bandit that chooses for each step a drafter and a draft size, or no draft, by the cost of steps and recent
+acceptance.
 
-A bandit with a prior. Each pair of a drafter and a size promises a number of tokens and a time; the pair with the most
-tokens in its time is chosen, pairs that were seldom seen lately with some hope. Two budgets bound what that may cost: the
-time that drafts have lost beside plain decoding, and the time spent on pairs that are not expected to be the best. There
-are no models and no clocks here.
+Each pair of a drafter and a size promises a number of tokens and a time. The pair with the most tokens per time is
+chosen; a pair that was seldom used lately is rated with some hope. Two budgets bound the cost of this: the time that
+drafts have lost against plain decoding, and the time spent on pairs that are not expected to be the best. This module
+has no models and no clocks.
 """
 
 from __future__ import annotations
@@ -16,40 +17,40 @@ from engine.core.arm import Arm
 from engine.core.load import Acceptance
 
 ROW = 0.04
-"""Cost of a row of a pass beyond the first, in passes over one row, where it was not measured: of a prompt's rows too."""
+"""Cost of each further row of a pass, or of a row of the prompt, in passes over one row, where it was not measured."""
 REGRET = 0.018
-"""The time that drafts may have lost, as a share of the time of plain decoding."""
+"""The time that drafts may lose, as a share of the time of plain decoding."""
 AHEAD, CREDIT = 0.4, 200
-"""The share of that which may be lost before anything is written, and the most tokens asked for that count for it."""
-LEAST = 1.0  # passes over one row that drafts may lose in any text
+"""AHEAD: the share of that time which may be lost before anything is written, for at most CREDIT requested tokens."""
+LEAST = 1.0  # time that drafts may lose in any text, in passes over one row
 COPIES = 0.5
-"""Passes over one row, of those that may be lost, that are left to copies: a refused one loses little, and a text may turn to
-copying at any place."""
-EXPLORED = 0.03  # share of the time that pairs may cost that are not expected to be the best
-WORTH = 1.02  # times the speed of plain decoding from which on a draft is expected to pay
+"""Time that is reserved for copies, in passes over one row: a refused copy loses little, and a text may turn to copying
+anywhere."""
+EXPLORED = 0.03  # share of the time that may go to pairs that are not expected to be the best
+WORTH = 1.02  # a draft is expected to pay from this many times the speed of plain decoding on
 HOPE = 0.2
-"""The share of a time that may be missing, and of the refusals, where little was seen lately."""
-FIRST = 2  # smallest sizes of a drafter of which one is tried first
-AGEING = 0.99  # weight of what was seen, per step
-REFRESHED = 8  # steps after which the offers of an idle drafter are made again
-HORIZON = 24  # steps over which a drafter that catches up with the text is expected to draft
-USUAL = 8  # unread tokens up to which a time counts as that of a usual step
-FORGETTING = 0.95  # weight of earlier steps in what a drafter wrote beside its promises, per step
-HICCUP = 2.0  # times what was expected that a step with a draft counts for at most
-KNOWN = 2  # steps after which a time counts as known
-BELIEF = 3.0  # tokens that count for the promises, at all times
+"""The share of the time, and of the refusals, by which a seldom used pair may prove better than expected."""
+FIRST = 2  # a drafter without measured times may only use this many of its smallest sizes
+AGEING = 0.99  # an observation keeps this share of its weight per step
+REFRESHED = 8  # the offers of an idle drafter are made again after this many steps
+HORIZON = 24  # steps over which the cost of catching up with the text is spread
+USUAL = 8  # a step's time is recorded only if its drafter had at most this many tokens to read
+FORGETTING = 0.95  # weight of earlier steps in the promised and the written tokens, per step
+HICCUP = 2.0  # a step with a draft counts for at most this many times its expected cost
+KNOWN = 2  # steps after which a measured time is trusted
+BELIEF = 3.0  # tokens by which the first guess counts beside the observations
 
 
 @dataclass
 class Cost:
-    """Milliseconds of a step of one kind: a moving mean that a busy moment of the machine moves little. sights: how many
-    steps were seen."""
+    """Milliseconds of one kind of step: a moving mean that a busy moment of the machine changes only a little. sights:
+    the number of steps that were timed."""
 
     milliseconds: float = 0.0
     sights: int = 0
 
     def see(self, milliseconds: float) -> None:
-        # no step is shorter than possible, so a much longer time before it was a hiccup; the first one often is
+        # noise only lengthens a step, so a much longer mean before it was a hiccup; the first step often is one
         hiccup = 1.3 if self.sights == 1 else 3.0
         if not self.sights or hiccup * milliseconds < self.milliseconds:
             self.milliseconds = milliseconds
@@ -61,9 +62,9 @@ class Cost:
 
 @dataclass(frozen=True)
 class Offer:
-    """A drafter and a size. promise: tokens of the step, the final one included, by the chances of its tokens. tokens: the
-    same, as earlier promises were kept. cost: its milliseconds. catch_up: those of reading the text first. hoped: the
-    speed, with some hope, in tokens a millisecond."""
+    """One drafter with one size. promise: expected tokens of the step, the final token included. tokens: ``promise``,
+    corrected by how well the drafter's earlier promises were kept. cost: milliseconds of the step. catch_up:
+    milliseconds to read the unread text first. hoped: tokens per millisecond, with some hope."""
 
     source: Source
     size: int
@@ -79,12 +80,12 @@ class Offer:
 
 
 def guessed_pass(size: int) -> float:
-    """The cost of a pass over a draft of this size and its root, in passes over one row."""
+    """Return the guessed cost of a pass over a draft of this size and its root, in passes over one row."""
     return 1 + ROW * size
 
 
 class Source:
-    """A drafter as the bandit sees it. behind: tokens of the text that it has not read."""
+    """A drafter as the bandit sees it. behind: the number of tokens of the text that the drafter has not read."""
 
     def __init__(
         self,
@@ -94,12 +95,13 @@ class Source:
         foresees: bool = False,
         a_pass: Callable[[int], float] = guessed_pass,
     ) -> None:
-        """foresees: whether it is told at each step what its tokens' chances are. a_pass: see ``guessed_pass``."""
+        """foresees: whether the drafter gives the chances of its tokens at each step. a_pass: the cost of a pass by
+        draft size, as ``guessed_pass``. costs: costs of earlier texts, by size."""
         self.foresees, self._a_pass = foresees, a_pass
         self.name, self.arm = name, arm
         self.costs = {} if costs is None else costs
-        self._seen: tuple[int, float] | None = None  # the last size with a cost, and the cost
-        for size, cost in self.costs.items():  # of earlier texts
+        self._seen: tuple[int, float] | None = None  # the size timed last, and its cost
+        for size, cost in self.costs.items():  # costs of earlier texts
             cost.sights = min(cost.sights, KNOWN)
             self._seen = size, cost.milliseconds
         self.acceptance = Acceptance(arm.chance)
@@ -110,13 +112,13 @@ class Source:
 
     @property
     def chance(self) -> float:
-        """With which a drafted token is kept, if those before it are."""
+        """The chance that a drafted token is kept, given that the tokens before it are kept."""
         seen = self.acceptance
         return (seen.kept + BELIEF * seen.guess) / (seen.judged + BELIEF)
 
     def offer(self, plain: float, chances: Sequence[float] | None = None) -> None:
-        """Make the offers anew. plain: milliseconds of a step without a draft. chances: with which each token is reached and
-        kept, where the drafter knows that itself."""
+        """Replace the offers by new ones. plain: milliseconds of a step without a draft. chances: for each token, the
+        chance that it is reached and kept, if the drafter knows these chances; otherwise None."""
         doubt = HOPE / sqrt(1 + self._lately)
         share = self._yielded / self._promised
         catch_up = self.arm.catch_up * self.behind * plain
@@ -137,19 +139,20 @@ class Source:
 
     @property
     def open_sizes(self) -> int | None:
-        """How many of its sizes may be chosen; None: all."""
+        """How many of the drafter's sizes, from the smallest on, may be chosen; None if all may be."""
         return None if self._seen or self.foresees else FIRST
 
     def cost(self, size: int, plain: float) -> float:
-        """Milliseconds of a step: as seen, else as guessed, beside another size that was seen."""
-        known = self.costs.get(size)
-        if known is not None and known.sights:
-            return known.milliseconds
+        """Return the milliseconds of a step with this size: measured, or else guessed. A guess is scaled by the
+        measured time of another size if there is one."""
+        measured = self.costs.get(size)
+        if measured is not None and measured.sights:
+            return measured.milliseconds
         guess = self._guess(size, plain)
         if self._seen is None:
             return guess
-        other, milliseconds = self._seen
-        return max(plain, guess * milliseconds / self._guess(other, plain))
+        timed_size, milliseconds = self._seen
+        return max(plain, guess * milliseconds / self._guess(timed_size, plain))
 
     def _guess(self, size: int, plain: float) -> float:
         arm = self.arm
@@ -163,14 +166,14 @@ class Source:
         self._lately += 1
 
     def time(self, size: int, milliseconds: float) -> None:
-        """Record a step's time. A step in which the drafter read much of the text is skipped: its time says nothing
-        about later steps."""
+        """Record a step's time. The time of a step in which the drafter read much of the text is skipped, because it
+        does not predict the times of later steps."""
         if self.behind <= USUAL:
             self.costs.setdefault(size, Cost()).see(milliseconds)
             self._seen = size, self.costs[size].milliseconds
 
     def age(self, steps: int) -> None:
-        """So many steps have passed without this drafter."""
+        """Lower the weight of all observations, because this many steps have passed without this drafter."""
         weight = AGEING**steps
         self._lately *= weight
         self.acceptance.kept *= weight
@@ -180,15 +183,16 @@ class Source:
 
 
 def geometric(chance: float, size: int) -> float:
-    """Tokens of a step of this size, the final one included, where each drafted one is kept with this chance."""
+    """Return the expected tokens of a step of this size, the final token included, if each drafted token is kept with
+    this chance."""
     return size + 1.0 if chance >= 1 else (1 - chance ** (size + 1)) / (1 - chance)
 
 
 @dataclass
 class Bandit:
-    """The choices of one text. plain: cost of a step without a draft, None where costs are the guesses, in passes over one
-    row. asked: the most tokens to be written; prompt: its tokens. lost: time that drafts took beside plain decoding of the
-    same tokens."""
+    """The choices for one text. plain: the cost of a step without a draft; None if costs are guesses, in passes over
+    one row. asked: the most tokens to be written. prompt: the number of the prompt's tokens. lost: the time that drafts
+    took beyond plain decoding of the same tokens."""
 
     sources: list[Source]
     plain: Cost | None
@@ -207,22 +211,23 @@ class Bandit:
 
     @property
     def allowed(self) -> float:
-        """The most time that drafts may have lost by now."""
+        """The most time that drafts may have lost up to now."""
         coming = min(self.asked, CREDIT) + ROW * self.prompt
         tokens = AHEAD * coming + (1 - AHEAD) * self.written
         return self.pass_time * max(LEAST, REGRET * tokens)
 
     @property
     def ready(self) -> bool:
-        """Whether it is known what plain decoding costs."""
+        """Whether the cost of plain decoding is known."""
         return self.plain is None or self.plain.sights >= KNOWN
 
     def affords(self, milliseconds: float) -> bool:
-        """Whether so much time may be lost now."""
+        """Whether drafts may lose this much more time now."""
         return self.lost + milliseconds <= self.allowed
 
     def choose(self, room: int, able: Sequence[Source]) -> Offer | None:
-        """The offer to take, of these drafters; None: no draft. room: the most tokens that a draft may have."""
+        """Return the offer to take, or None for a step without a draft. room: the most tokens that a draft may have.
+        able: the drafters that can draft now."""
         if not self.ready:
             return None
         plain = self.pass_time
@@ -232,13 +237,13 @@ class Bandit:
             if not source.offers and not source.foresees:
                 source.offer(plain)
         speed, best = WORTH / plain, None
-        # what is lost is saved for the drafter with the most hope, though it may not be afforded yet
+        # the time that may be lost is saved for the offer with the most hope, even if it cannot be afforded yet
         saved = False
         hoped, hope = 1 / (plain * (1 - HOPE / sqrt(1 + self._plain_lately))), None
         spare = self.allowed - self.lost + plain
-        left = COPIES * plain if any(source.foresees for source in self.sources) else 0.0
+        reserved = COPIES * plain if any(source.foresees for source in self.sources) else 0.0
         for source in able:
-            most = spare if source.foresees else spare - left
+            most = spare if source.foresees else spare - reserved
             for number, offer in enumerate(source.offers[: source.open_sizes]):
                 if number and offer.size > room:
                     break
@@ -259,8 +264,8 @@ class Bandit:
     def passed(
         self, milliseconds: float, tokens: int, offer: Offer | None, looked: float = 0.0
     ) -> None:
-        """Take note of a step's time, and of the offer that it took. looked: milliseconds of looking for copies, which are
-        not in that time."""
+        """Record a step's time, its tokens and the offer that it took, if it had a draft. looked: milliseconds spent
+        looking for copies, which ``milliseconds`` does not include."""
         self._steps += 1
         self.written += tokens
         self._spent += milliseconds + looked
@@ -275,7 +280,7 @@ class Bandit:
                 source.age(REFRESHED)
                 source.offers = []
         if offer is not None:
-            # more than that is a hiccup of the machine, such as the very first call of a graph
+            # a longer time is a hiccup of the machine, such as the very first call of a graph
             counted = min(milliseconds, HICCUP * (offer.cost + offer.catch_up))
             self.lost += counted - tokens * self.pass_time
             return

@@ -1,9 +1,11 @@
-"""At every step the drafter that pays, of all that the target has, or none (``engine.methods.auto.bandit``).
+"""Choose at every step, of all drafters that the target has, the one that pays, or none
+(``engine.methods.auto.bandit``).
 
-The drafters share the target's pass. One that was idle reads the text when it is chosen again, and that is part of its
-price. All draft the likeliest tokens, in drawn texts too, so every draft is one-hot; together with sampler-match, the
-rule of drawn texts, the text is that of plain decoding with the same seed, whatever is chosen. So measured times may decide.
-What copies are expected to keep is known from the text before anything is drafted, and decides as well.
+All drafters share the target's pass. An idle drafter reads the missing text when it is chosen again, and this reading
+is part of its price. All drafters draft the likeliest tokens, in drawn texts too, so every draft is one-hot. Together
+with the rule sampler-match, the text is that of plain decoding with the same seed, whichever drafter is chosen. So
+measured times may decide. For copies, the expected number of kept tokens is known before anything is drafted, and
+decides as well.
 """
 
 from __future__ import annotations
@@ -26,11 +28,11 @@ from engine.methods.auto.player import Player
 from engine.parts.gain_table import gain_table
 
 _COSTS: WeakKeyDictionary[object, dict[tuple, dict[int, Cost]]] = WeakKeyDictionary()
-"""By target: what steps cost, by drafter and size. They hold times, and nothing of the texts."""
+"""For each target, the costs of steps by drafter and size. They hold times, and nothing of the texts."""
 
 
 def armed() -> dict[str, type[Drafter]]:
-    """The drafters that may be chosen at a step, by key."""
+    """Return the drafters that may be chosen at a step, by key: those whose own class declares ``arm``."""
     return {key: cls for key, cls in own_drafters().items() if vars(cls).get("arm") is not None}
 
 
@@ -75,9 +77,9 @@ class AutoDrafter(Drafter):
         for key, arm in armed().items():
             if arm.needs.keys() <= models.parts.keys():
                 folders = (models.folders.get(role) for role in sorted(arm.needs))
-                known = costs.setdefault((key, *folders), {})
+                by_size = costs.setdefault((key, *folders), {})
                 gained = gains.get(key, {})
-                players.append(Player(arm, models, settings["length"], gained, known, a_pass))
+                players.append(Player(arm, models, settings["length"], gained, by_size, a_pass))
         return cls(settings, players, costs)
 
     def expect(self, coming):
@@ -91,10 +93,10 @@ class AutoDrafter(Drafter):
         plain.sights = min(plain.sights, 2)
         for player in self._players:
             player.wait(start, self.feature_layers)
-        asked = self._coming.length - self._coming.prompt if self._coming.length else CREDIT
+        most_tokens = self._coming.length - self._coming.prompt if self._coming.length else CREDIT
         sources = [player.source for player in self._players]
         measured = plain if self.settings["measured"] else None
-        self._bandit = Bandit(sources, measured, asked, len(start.prompt))
+        self._bandit = Bandit(sources, measured, most_tokens, len(start.prompt))
         self._offer: Offer | None = None
         self._looked = 0.0
 
@@ -106,13 +108,13 @@ class AutoDrafter(Drafter):
         if self._offer is None:
             tree = DraftTree()
         else:
-            (player,) = (each for each in able if each.source is self._offer.source)
+            (player,) = (candidate for candidate in able if candidate.source is self._offer.source)
             tree = player.draft(context, min(max_depth, player.room(context)), self._offer.size)
         tree.exhibits[:0] = shown
         return tree
 
     def _look(self, able: list[Player], context: Sequence[int], max_depth: int) -> None:
-        """Look for copies, which tell what they are expected to keep."""
+        """Let the drafters that copy look for copies, and make their offers by the chances of these copies."""
         began, self._looked = perf_counter(), 0.0
         afford = self._bandit.ready and self._bandit.affords(0.0)
         for player in able:
@@ -153,7 +155,8 @@ class AutoDrafter(Drafter):
         bandit = self._bandit
         if not bandit.ready:
             return []
-        offers = [source.offers for source in bandit.sources]  # new lists replace these
+        # the sources replace these lists and never change them
+        offers = [source.offers for source in bandit.sources]
         moment = Moment(
             bandit.sources, offers, chosen, bandit.pass_time, bandit.lost, bandit.allowed
         )
@@ -161,7 +164,8 @@ class AutoDrafter(Drafter):
 
 
 def _pass_by(costs: Mapping[int, float]) -> Callable[[int], float]:
-    """costs: milliseconds of a pass by nodes."""
+    """Return the cost of a pass as a function of its nodes, in passes over the fewest nodes in ``costs``. costs:
+    milliseconds of a pass, by nodes."""
     nodes = sorted(costs)
     passes = [costs[count] / costs[nodes[0]] for count in nodes]
     return lambda size: float(np.interp(size, nodes, passes))
@@ -169,7 +173,7 @@ def _pass_by(costs: Mapping[int, float]) -> Callable[[int], float]:
 
 @dataclass(slots=True)
 class Moment:
-    """The numbers by which a choice was made. offers: by drafter."""
+    """The numbers by which one choice was made, for the exhibits. offers: one list for each drafter."""
 
     sources: list[Source]
     offers: list[list[Offer]]
@@ -179,16 +183,16 @@ class Moment:
     allowed: float
 
     def speeds(self) -> Matrix:
-        sizes = sorted({offer.size for some in self.offers for offer in some})
+        sizes = sorted({offer.size for offers in self.offers for offer in offers})
         rows = []
-        for some in self.offers:
-            speeds = {offer.size: round(offer.speed * self.plain, 2) for offer in some}
+        for offers in self.offers:
+            speeds = {offer.size: round(offer.speed * self.plain, 2) for offer in offers}
             rows.append([speeds.get(size) for size in sizes])
         if self.chosen is None:
             note = "Chosen: no draft. A step without one is 1."
         else:
-            told = f"{self.chosen.source.name} with {self.chosen.size} tokens"
-            note = f"Chosen: {told}; {self.chosen.tokens:.1f} tokens are expected. A step without a draft is 1."
+            choice = f"{self.chosen.source.name} with {self.chosen.size} tokens"
+            note = f"Chosen: {choice}; {self.chosen.tokens:.1f} tokens are expected. A step without a draft is 1."
         return Matrix(
             "Expected speed by drafter and tokens drafted",
             [source.name for source in self.sources],

@@ -1,5 +1,5 @@
-"""A drafter among which the method chooses. It is begun when first chosen, and catches up with the text when chosen
-again."""
+"""A drafter that the method ``auto`` may choose. It begins when it is first chosen in a text, and reads the text that
+it has missed when it is chosen again."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from engine.core.tree import DraftTree
 from engine.methods.auto.bandit import Cost, Source
 from engine.methods.shared.suffix_copies import Branches, SuffixCopies, drafted
 
-PROMISING = 0.5  # tokens that copies must be expected to keep
-MOST_REST = 3  # steps without a look for copies, after looks that found nothing
-CAUTION = 0.95  # share of a measured chance: gains are means over texts of many kinds
-LONGEST_IDLE = 1024  # tokens after which a drafter that is not chosen is given up, with the features kept for it
+PROMISING = 0.5  # copies are offered if at least this many of their tokens are expected to be kept
+MOST_REST = 3  # most steps without a look for copies, after looks that found nothing
+CAUTION = 0.95  # a measured chance is multiplied by this: gains are means over texts of many kinds
+LONGEST_IDLE = 1024  # a drafter that was not chosen for this many tokens is given up, and its features are dropped
 
 
 class Player:
-    """source: the drafter as the bandit sees it. begun: whether it has been chosen in this text."""
+    """A drafter that may be chosen. source: this drafter as the bandit sees it. begun: whether it has been chosen in
+    this text."""
 
     def __init__(
         self,
@@ -35,8 +36,9 @@ class Player:
         costs: dict[int, Cost],
         a_pass: Callable[[int], float],
     ) -> None:
-        """most: tokens to draft. gains: measured tokens of a step by size, on texts of many kinds. costs: of earlier texts,
-        which this one adds to. a_pass: cost of a pass over so many tokens and their root, in passes over one row."""
+        """most: the most tokens to draft. gains: measured tokens of a step by size, on texts of many kinds. costs:
+        costs of earlier texts by size; this text adds to them. a_pass: the cost of a pass over a draft of this size and
+        its root, in passes over one row."""
         arm = cls.arm
         sizes = tuple(size for size in arm.sizes if size <= most) or (most,)
         chance = CAUTION * chance_of(gains) if gains else arm.chance
@@ -50,7 +52,7 @@ class Player:
         self.begun = False
 
     def wait(self, start: Start, read: Sequence[int]) -> None:
-        """A text begins. read: the layers whose features come, for all drafters."""
+        """Prepare for a new text. read: the target's layers whose features all drafters together get."""
         self.source = Source(self.drafter.title, self._arm, self._costs, self.copies, self._a_pass)
         self._start, self._read = replace(start, sampling=Sampling(), features=None), read
         self._waiting = [start.features] if self.layers and start.features is not None else []
@@ -66,20 +68,20 @@ class Player:
         self.begun = True
 
     def _features(self) -> Tensor | None:
-        """The features that it has not read, of its own layers."""
+        """Return the features that the drafter has not read, of its own layers only; None if there are none."""
         if not self._waiting:
             return None
-        found = of_layers(torch.cat(self._waiting), self._read, self.layers)
+        features = of_layers(torch.cat(self._waiting), self._read, self.layers)
         self._waiting = []
-        return found
+        return features
 
     def room(self, context: Sequence[int]) -> float:
-        """The most tokens that it can draft below this text."""
+        """Return the most tokens that the drafter can draft behind this text; 0 if it was given up."""
         given_up = self._idle > LONGEST_IDLE and bool(self.layers)
         return 0 if given_up else self.drafter.max_context - len(context) - 1
 
     def look(self, context: Sequence[int], max_depth: int, plain: float) -> None:
-        """Look for copies, and offer those that were seen. plain: milliseconds of a step without a draft."""
+        """Look for copies, and offer them if they promise enough. plain: milliseconds of a step without a draft."""
         self.source.offers = []
         if self._rest:
             self._rest -= 1
@@ -93,7 +95,7 @@ class Player:
             self._rest = self._blind
 
     def draft(self, context: Sequence[int], max_depth: int, size: int) -> DraftTree:
-        """A draft of so many tokens."""
+        """Return a draft of ``size`` tokens, no deeper than ``max_depth``."""
         if self.copies:
             return drafted(self._branches.first(size))
         if not self.begun:
@@ -104,7 +106,7 @@ class Player:
         return self.drafter.propose(context, max_depth)
 
     def passed(self, kept: Kept, chosen: bool) -> None:
-        """Take note of a step."""
+        """Record a step. chosen: whether this drafter made the step's draft."""
         if self.copies:
             self.drafter.observe(kept)
         elif chosen:
@@ -122,7 +124,8 @@ class Player:
 
 
 def chance_of(gains: Mapping[int, float]) -> float:
-    """The chance with which each drafted token is kept, if a step of the size nearest to four gains so many tokens."""
+    """Return the chance of keeping a drafted token that explains the measured gains: with this chance, a step of the
+    size nearest to 4 has as many tokens as were measured."""
     size = min(gains, key=lambda size: abs(size - 4))
     low, high = 0.0, 1.0
     for _ in range(20):

@@ -1,4 +1,4 @@
-"""A token that a constraint allows, found by asking about drawn tokens only, and a weight for it.
+"""Draws a token that a constraint allows, by checking drawn tokens only, together with a weight for the token.
 
 Lipkin et al., Fast Controlled Generation from Language Models with Adaptive Weighted Rejection Sampling (2025).
 """
@@ -13,18 +13,19 @@ from engine.core.constraint import masked
 from engine.errors import UserError
 
 MOST_REFUSED = 1024
-"""After so many refusals at one place, the constraint is asked once about every token."""
+"""After this many refused tokens at one place, the constraint is asked once about the whole vocabulary."""
 NOTHING = "The constraint leaves no token that the target could draw here."
 
 
 class Died(UserError):
-    """The law gives no token that the constraint allows a probability above 0."""
+    """Raised if every token with a probability above 0 is forbidden by the constraint."""
 
 
 @dataclass
 class Tested:
-    """The tokens tested at one place. weight: estimates the probability of all allowed tokens, without bias. checks: how many
-    tokens the constraint was asked about. tokens: those drawn, and whether each is allowed."""
+    """The outcome of a draw at one place. token: the token that was drawn in the end. weight: an unbiased estimate of
+    the probability of all allowed tokens. checks: the number of tokens that the constraint was asked about. tokens: the
+    drawn tokens, each with whether it is allowed."""
 
     token: int = 0
     weight: float = 1.0
@@ -38,18 +39,22 @@ def draw_allowed(
     allows: Callable[[int], bool],
     mask: Callable[[], Tensor | None],
 ) -> Tested:
-    """Draw from a law [V], each token once, until one is allowed; that one has the law cut to the allowed tokens.
+    """Draw tokens from a law [V] without replacement until one is allowed. The allowed token has the law cut to the
+    allowed tokens.
 
-    One token more is drawn. The weight is 1 - r for each token refused before, where r is its chance among those that were
-    left, times the chance of the token that came if the one more is refused. The mean of the weight where v comes, times the
-    chance that it comes, is the law's v for each allowed v, so the mean over all v is the probability of all allowed tokens.
+    Then one more token is drawn, for the weight only. Each token refused before the allowed one gives a factor 1 - r,
+    where r is its probability among the tokens that were left. If the additional token is refused, the probability of
+    the allowed token among the tokens that were left is another factor. For each allowed v, the probability that v
+    comes, times the mean weight where it comes, is the law's v; so the mean of the weight is the probability of all
+    allowed tokens.
 
-    draw: an index from weights [V] of any sum. allows: of one token. mask: of all tokens, bool [V]. Raises Died.
+    draw: draws an index from weights [V] of any sum. allows: whether one token is allowed. mask: which of all tokens
+    are allowed, bool [V]. Raises Died if no allowed token has a probability above 0.
     """
     left, tested = law.double().cpu().clone(), Tested()
 
     def tried() -> bool:
-        """Draw one more."""
+        """Draw one more token; return whether the constraint allows it."""
         tested.token = draw(left)
         tested.checks += 1
         allowed = allows(tested.token)
@@ -76,7 +81,8 @@ def draw_allowed(
 def _all_tested(
     left: Tensor, draw: Callable[[Tensor], int], mask: Tensor | None, tested: Tested
 ) -> Tested:
-    """Ask about every token at once; the weight stays unbiased. left: [V], the law without the tokens that were refused."""
+    """Draw from the allowed tokens after asking about the whole vocabulary; the weight stays unbiased. left: [V], the
+    law without the refused tokens. Raises Died if no allowed token has a probability above 0."""
     kept = left * masked(torch.zeros_like(left), mask).exp()
     tested.checks += len(left)
     share = float(kept.sum() / left.sum())

@@ -1,18 +1,20 @@
 """Several texts under a constraint, weighed and resampled; the draft model draws their tokens.
 
-Lipkin et al., Fast Controlled Generation from Language Models with Adaptive Weighted Rejection Sampling (2025), with a proposal.
-A draft model draws the next tokens of every text from its q, and the constraint is asked about drawn tokens only
-(``engine.methods.awrs.allowed_draw``). Then one pass of the target reads the new tokens of all texts and adds one of its own to each. Texts with
-little weight are given up for copies of others where the effective number of texts falls below half.
+Lipkin et al., Fast Controlled Generation from Language Models with Adaptive Weighted Rejection Sampling (2025), here
+with a proposal. A draft model draws the next tokens of every text from its q, and the constraint is asked about drawn
+tokens only (``engine.methods.awrs.allowed_draw``). Then one pass of the target reads the new tokens of all texts and
+adds one token of its own to each. When the effective number of texts falls below half, texts with little weight are
+replaced by copies of texts with more weight.
 
-Why the weights are right: where x is drawn from q with the weight w of its place, the mean of w where x = v, times its chance, is
-q(v) for each allowed v and 0 for the others. So for w p(x) / q(x) it is p(v), provided that q is above 0 where p is. By the tower rule
-the mean of a text's whole weight where the text is y, times its chance, is the target's probability of y if y is valid, and over all y
-the probability of a valid text; resampling does not change means, and one text drawn by its weight nears the target's own law of valid
-texts as the texts grow in number.
+Why the weights are right: let x be drawn from q with the weight w of its place. For each allowed v, the probability of
+x = v times the mean of w where x = v is q(v); for every other v it is 0. So with w p(x) / q(x) in place of w it is
+p(v), provided that q is above 0 where p is. By the tower rule, the probability of a text y times the mean of its whole
+weight is the target's probability of y if y is valid; the sum over all y is the probability of a valid text. Resampling
+does not change these means. As the number of texts grows, one text drawn by its weight approaches the target's own law
+of valid texts.
 
-Without a draft model, and with top-k, top-p or another cut, the target's own law is the proposal: every token is drawn from p, and the
-ratio is 1.
+Without a draft model, and with top-k, top-p or another cut, every token is drawn from the target's own p, and the ratio
+is 1.
 """
 
 from __future__ import annotations
@@ -32,9 +34,10 @@ from engine.methods.awrs.particles import Particle, effective, log_mean, resampl
 from engine.methods.shared.draft_model import DraftReader
 from engine.methods.shared.text_search import Candidate, Path, SeveralTexts
 
-LEAST = 0.5  # effective share of the texts below which they are resampled
+LEAST = 0.5  # the texts are resampled if their effective number is below this share of their number
 NARROW = 1e-3
-"""The most that the target may give to tokens which the draft can never draw. The weights lack as much at that place."""
+"""The most probability that the target may give to tokens with q = 0, which are never drafted. The weights of a place
+lack this much."""
 
 
 class AwrsDrafter(SeveralTexts):
@@ -73,7 +76,7 @@ class AwrsDrafter(SeveralTexts):
         self._q: dict[Path, Tensor] = {}
         self._reader: DraftReader | None = None
         cut = self.sampling.top_k or self.sampling.top_p < 1 or self.sampling.cuts
-        # p may be cut to 0 where q is above 0: nearly all texts would die, and with both cut their weights would be wrong
+        # a cut may make p 0 where q is above 0: nearly all texts would die, and with q cut as well weights would be wrong
         if self._draft is not None and self.settings["length"] and not cut:
             self._reader = DraftReader(self._draft, self.target.vocab_size, self.sampling)
             self._nodes: dict[Path, int] = {(): ROOT}
@@ -104,8 +107,8 @@ class AwrsDrafter(SeveralTexts):
             self.winner = self.particles[self.chance.draw(shares_of(self.particles))].path
 
     def _draw_by_draft(self, going: Sequence[Particle]) -> None:
-        """Every text goes on by tokens drawn from q, weighed as such. One of whose q the constraint leaves nothing waits for the
-        target."""
+        """Extend every text by tokens drawn from q, and multiply its weight accordingly. If no allowed token of a text
+        has q above 0, the text waits for the target."""
         for _ in range(self._depth(going)):
             drawing = [particle for particle in going if not self.over(particle.path)]
             self._read_by_draft([particle.path for particle in drawing])
@@ -118,7 +121,8 @@ class AwrsDrafter(SeveralTexts):
                 going.append(particle)
 
     def _depth(self, going: Sequence[Particle]) -> int:
-        """How many tokens the draft model draws: one place is the target's."""
+        """Return how many tokens the draft model draws for each text in this pass; one more place is left for the
+        target's token."""
         if self._reader is None:
             return 0
         longest = max(len(particle.path) for particle in going)
@@ -126,7 +130,7 @@ class AwrsDrafter(SeveralTexts):
         return max(0, min(self.settings["length"], min(self.room, fits) - longest - 1))
 
     def _read_by_draft(self, paths: Iterable[Path]) -> None:
-        """Have q after these texts."""
+        """Let the draft model read whatever it has not read of these texts, so that q after each of them is stored."""
         if () not in self._q and () in paths:
             self._q[()] = self._reader.read(self.start.prompt)
         new = {}
@@ -141,7 +145,8 @@ class AwrsDrafter(SeveralTexts):
             self._q |= zip(new, rows, strict=True)
 
     def _read_new(self, going: Sequence[Particle], begun: Sequence[Path]) -> None:
-        """Have p after the texts as they were, and after each token that was drawn; in one pass of the target."""
+        """Let the target read the new tokens in one pass, so that p is stored after each beginning that is at least as
+        long as the text was before drafting. begun: the texts before drafting."""
         new = {}
         for particle, path in zip(going, begun, strict=True):
             for end in range(len(path), len(particle.path) + 1):
@@ -152,7 +157,8 @@ class AwrsDrafter(SeveralTexts):
             self._p |= zip(new, rows, strict=True)
 
     def _weigh(self, particle: Particle, begun: int) -> None:
-        """Weigh the tokens behind the first ``begun`` by p / q, and add one of the target's."""
+        """Multiply the text's weight by p / q for each token behind the first ``begun`` tokens; then add one token from
+        the target."""
         for end in range(begun, len(particle.path)):
             p, q = self._p[particle.path[:end]], self._q[particle.path[:end]]
             particle.weigh(ratio(p, q, particle.path[end]))
@@ -168,7 +174,8 @@ class AwrsDrafter(SeveralTexts):
         self.chances[particle.path] = float(p[particle.path[-1]])
 
     def _go_on(self, particle: Particle, law: Tensor) -> None:
-        """One token more from a law [V], weighed for this law. Raises Died."""
+        """Draw one more token of the text from a law [V], and multiply the text's weight by the weight of this draw.
+        Raises Died."""
         draw = self._tested(particle.path, law)
         self.checks, self.written = self.checks + draw.checks, self.written + 1
         particle.path += (draw.token,)
@@ -183,7 +190,7 @@ class AwrsDrafter(SeveralTexts):
         return draw_allowed(law, self.chance.draw, allows, mask)
 
     def _forget_all_but(self, begun: Sequence[Path]) -> None:
-        """Keep the laws after these texts and those that they may become."""
+        """Drop all stored laws but those after these texts and their continuations."""
         for laws in (self._p, self._q):
             for path in [*laws]:
                 if not any(path[: len(start)] == start for start in begun):
@@ -208,7 +215,8 @@ class AwrsDrafter(SeveralTexts):
 
 
 def ratio(p: Tensor, q: Tensor, token: int) -> float:
-    """p / q of a token that was drawn from q [V]. Raises UserError where p [V] is above 0 and q is not."""
+    """Return p / q of a token that was drawn from q [V]. Raises UserError if p [V] gives more than NARROW to tokens
+    with q = 0."""
     if float(p[q == 0].sum()) > NARROW:
         raise UserError(
             "The draft model can never draw some tokens that the target would: texts drawn by it cannot be weighed. Set Length to 0, "

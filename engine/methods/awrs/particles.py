@@ -1,4 +1,4 @@
-"""Texts that stand for a law by their weights, and their resampling (sequential Monte Carlo)."""
+"""Weighted texts that together stand for a law, and their resampling (sequential Monte Carlo)."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from engine.errors import UserError
 
 @dataclass
 class Particle:
-    """A text and its weight. log_weight: minus infinity where the text cannot go on."""
+    """A text and the log of its weight, which is minus infinity if the text cannot go on."""
 
     path: tuple[int, ...] = ()
     log_weight: float = 0.0
@@ -26,8 +26,8 @@ class Particle:
 
 
 def shares_of(particles: Sequence[Particle]) -> Tensor:
-    """[P] float64, the weights scaled to sum to 1. Raises UserError if all are 0."""
-    logs = torch.tensor([one.log_weight for one in particles], dtype=torch.float64)
+    """Return the weights scaled to sum to 1, float64 [P]. Raises UserError if all weights are 0."""
+    logs = torch.tensor([particle.log_weight for particle in particles], dtype=torch.float64)
     if bool(logs.isinf().all()):
         raise UserError(
             f"All {len(logs)} texts died: the constraint left none of them a token that the target could draw."
@@ -36,22 +36,24 @@ def shares_of(particles: Sequence[Particle]) -> Tensor:
 
 
 def log_mean(particles: Sequence[Particle]) -> float:
-    """The log of the mean weight, whose exponential estimates the probability of a valid text without bias."""
-    logs = torch.tensor([one.log_weight for one in particles], dtype=torch.float64)
+    """Return the log of the mean weight. The mean weight estimates the probability of a valid text without bias."""
+    logs = torch.tensor([particle.log_weight for particle in particles], dtype=torch.float64)
     return float(logs.logsumexp(0)) - math.log(len(logs))
 
 
 def effective(shares: Tensor) -> float:
-    """The effective number of texts."""
+    """Return the effective number of texts, 1 / the sum of squared shares. shares: [P]."""
     return 1 / float((shares**2).sum())
 
 
 def resampled(particles: Sequence[Particle], choose: Callable[[Tensor], int]) -> list[Particle]:
-    """The same number of texts, all with the mean weight; each text occurs on average as often as its weight says
+    """Return as many texts as before, all with the mean weight; on average each text occurs in proportion to its weight
     (systematic resampling).
 
-    choose: an index from weights of any sum. Systematic resampling lays a comb with a random start over the shares; the starts that
-    choose the same texts are one stretch, and a stretch is chosen by its length."""
+    choose: draws an index from weights of any sum. Systematic resampling lays a comb of evenly spaced teeth over the
+    shares, with a random start. Starts that choose the same texts form one stretch; a stretch is chosen with a
+    probability proportional to its length.
+    """
     shares, count = shares_of(particles), len(particles)
     rising, mean = shares.cumsum(0), log_mean(particles)
     ends = torch.cat([(rising * count) % 1, torch.tensor([0.0, 1.0])]).sort().values

@@ -1,10 +1,10 @@
-"""`python -m engine bench --suite particles`: how much of the vocabulary is asked about, how many passes of the target weighed texts
-take, and what they tell of the chance of a valid text.
+"""`python -m engine bench --suite particles`: how much of the vocabulary is checked by the constraint, how many passes
+of the target the weighed texts take, and how well they estimate the chance of a valid text.
 
-Texts by the decoder ``awrs``, drawn by the target itself and by the draft model, at temperature 1: documents of a schema that the
-prompt calls for, and of one that it does not call for. The mean weight of each set of texts estimates, without bias, the chance that a text
-of the target follows the schema. Where that chance is tiny, single weights lie many orders of magnitude apart; the scatter of the
-logarithm says how far.
+The decoder ``awrs`` writes texts at temperature 1, drawn by the target itself or by the draft model. The texts are
+documents of two schemas: one that the prompt calls for, and one that it does not call for. The mean weight of a set of
+texts estimates, without bias, the chance that a text of the target follows the schema. Where this chance is tiny,
+single weights differ by many orders of magnitude; the scatter of the log of the mean weight shows by how much.
 """
 
 import itertools
@@ -42,15 +42,16 @@ FIELDS = {
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """In a row: texts: of a set. tested: tokens that the schema was asked about, for a token of the texts. share: the same as a
-    share of the vocabulary. passes: of the target for a set. scatter: standard deviation of the log of the mean weight between sets,
-    the mean over prompts."""
+    """Run the suite. A row of the report has these entries: texts: the number of texts in a set. tested: tokens that
+    the schema was asked about, per token of the texts. share: ``tested`` as a share of the vocabulary. passes: passes
+    of the target per set. scatter: the standard deviation of the log of the mean weight between sets, averaged over
+    prompts."""
     models = load_models(paths, AwrsDrafter.may_use(), "float32", "cpu")
     plan = QUICK if quick else FULL
-    others = choose(models, {"template": workloads["template"]}, plan)
+    uncalled = choose(models, {"template": workloads["template"]}, plan)
     prompts = {
         "called for": [models.target.tokenizer(CALLED_FOR)["input_ids"]],
-        "another": [prompt.tokens for prompt in others],
+        "another": [prompt.tokens for prompt in uncalled],
     }
     rows = []
     for schema, drawn, count in itertools.product(
@@ -60,33 +61,33 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
             [_set(models, schema, tokens, plan, seed, count, drawn) for seed in range(plan.rounds)]
             for tokens in prompts[schema]
         ]
-        every = [one for of_prompt in sets for one in of_prompt]
-        tested = sum(one.checks for one in every) / sum(one.written for one in every)
-        passes = statistics.mean(one.passes()["target"] for one in every)
+        every = [run for of_prompt in sets for run in of_prompt]
+        tested = sum(run.checks for run in every) / sum(run.written for run in every)
+        passes = statistics.mean(run.passes()["target"] for run in every)
         scatters = [
-            statistics.stdev(log_mean(one.particles) for one in of_prompt) for of_prompt in sets
+            statistics.stdev(log_mean(run.particles) for run in of_prompt) for of_prompt in sets
         ]
         rows.append(
             {"schema": schema, "drawn_by": drawn, "texts": count, "tested": tested}
             | {"share": tested / models.target.vocab_size, "passes": passes}
             | {"scatter": statistics.mean(scatters)}
         )
-    told = "tested: for a token of the texts. passes: of the target, for a set. scatter: of the log of the mean weight, between sets."
+    note = "tested: for a token of the texts. passes: of the target, for a set. scatter: of the log of the mean weight, between sets."
     columns = "schema drawn_by texts tested:.1f share:.2%  passes:.1f scatter:.2f"
-    return Report(f"{table(rows, columns)}\n{told}", rows)
+    return Report(f"{table(rows, columns)}\n{note}", rows)
 
 
 def _set(
     models: Models, schema: str, tokens: list[int], plan: Plan, seed: int, count: int, drawn: str
 ) -> AwrsDrafter:
-    """The decoder after it has written a set of texts."""
+    """Write one set of texts; return the decoder that wrote it."""
     target, fields = models.target, FIELDS[schema]
     held = {"type": "object", "properties": fields, "required": [*fields]}
     held["additionalProperties"] = False
     options = resolve("awrs", AwrsDrafter.options, {"texts": count, "length": LENGTHS[drawn]})
-    made = AwrsDrafter.build(options, models)
+    decoder = AwrsDrafter.build(options, models)
     request = TextRequest(
-        made,
+        decoder,
         verifier("rejection"),
         Sampling(1.0, seed=seed),
         tokens,
@@ -97,4 +98,4 @@ def _set(
     )
     for _ in run_loop(target, request, recorded=False):
         pass
-    return made
+    return decoder

@@ -1,4 +1,4 @@
-"""Adaptive weighted rejection sampling: the constraint is asked about drawn tokens only, and every token has a weight.
+"""Adaptive weighted rejection sampling: only drawn tokens are checked by the constraint, and every token gets a weight.
 
 Lipkin et al., Fast Controlled Generation from Language Models with Adaptive Weighted Rejection Sampling (2025).
 """
@@ -14,13 +14,14 @@ from engine.rules.sampler_match import SamplerMatch
 
 
 class Awrs(SamplerMatch):
-    """Tokens are drawn from p without a mask, each once, until one is allowed: that one has the law of masked decoding.
-    With the noise of its place of the text it is the very token that sampler match draws from the masked p.
+    """Draws tokens from p without a mask, and without replacement, until one is allowed. This token has the law of
+    masked decoding; with the noise of its place in the text it is the very token that sampler match draws from the
+    masked p.
 
-    Every token has a weight (``engine.methods.awrs.allowed_draw``). The product of the weights makes up for what masked decoding changes:
-    the decoder of the same key resamples several texts by it.
+    Every token has a weight (``engine.methods.awrs.allowed_draw``). The product of the weights corrects what masked
+    decoding changes: the decoder with the same key resamples several texts by it.
 
-    Without a constraint it is sampler match.
+    Without a constraint the rule is sampler match.
     """
 
     key = "awrs"
@@ -40,7 +41,7 @@ class Awrs(SamplerMatch):
     def __init__(self, settings=None) -> None:
         super().__init__(settings)
         self.checks = 0
-        self.log_weights: list[float] = []  # of each place
+        self.log_weights: list[float] = []  # log of the weight of each place
 
     def judge(self, case: Case) -> Verdict:
         if case.bound is None:

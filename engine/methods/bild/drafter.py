@@ -1,7 +1,7 @@
-"""The small model writes on for as long as it is sure of itself.
+"""The small model writes as long as it is sure of itself.
 
-Kim et al., Speculative Decoding with Big Little Decoder (2023): the fallback policy. The rollback
-policy is the rule ``engine.methods.bild.rule``.
+Kim et al., Speculative Decoding with Big Little Decoder (2023): the fallback policy. The rollback policy is the rule
+``engine.methods.bild.rule``.
 """
 
 from engine.core.exhibits import Gauge
@@ -11,10 +11,10 @@ from engine.methods.shared.draft_model import DraftModelDrafter
 
 
 class BigLittleDrafter(DraftModelDrafter):
-    """The large model takes over where the small one's highest probability falls below the threshold.
+    """The large model takes over where the small model's highest probability falls below the threshold.
 
-    Nothing is drawn at that place, and whether a token is drawn there never depends on the token
-    itself, so the drafter is exact if an exact rule replaces its own.
+    No token is drawn at that place. Whether a token is drawn at a place never depends on that token itself, so the
+    drafter is exact if an exact rule replaces its own.
     """
 
     key = "bild"

@@ -13,9 +13,8 @@ from engine.rules.matching import keep_while, law_shown, show_judged
 class BigLittle(Verifier):
     """A token is kept while its distance, -log p (in nats), is at most the rollback threshold.
 
-    At the first token with a larger distance the text is rolled back, and the large model's own
-    token takes its place. At temperature 0 the distance is that of the plain softmax. In a tree the
-    first sibling that is near enough is kept.
+    At the first token with a larger distance the text is rolled back, and the large model's own token takes its place.
+    At temperature 0 p is the plain softmax. In a tree, the first sibling whose distance is small enough is kept.
 
     Judgements show p; accept is 1 or 0, and no coin is tossed.
     """
@@ -62,5 +61,5 @@ class BigLittle(Verifier):
 
 
 def _distance(p: float) -> float:
-    """In nats; infinite for a token that the target cannot write."""
+    """Return -log p in nats; infinity for p = 0."""
     return -math.log(p) if p > 0 else math.inf

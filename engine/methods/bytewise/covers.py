@@ -1,8 +1,8 @@
-"""The law of the next letter of a text, whatever tokens the text is cut into.
+"""The law of the next letter of a text, however the text is cut into tokens.
 
-Phan et al., Exact Byte-Level Probabilities from Tokenized Language Models (2025). A cover of some letters is a row of tokens that
-spells them and of which the last may spell more. The chance of the letters is the sum of the chances of their covers, and the law
-of the next letter is the share of those that go on with it.
+Phan et al., Exact Byte-Level Probabilities from Tokenized Language Models (2025). A cover of some letters is a sequence
+of tokens that spells these letters; its last token may spell further letters. The probability of the letters is the sum
+of the probabilities of their covers. The probability of a next letter is the share of the covers that continue with it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from engine.methods.bytewise.letters import Vocabulary
 
 @dataclass(frozen=True)
 class Begun:
-    """Covers that are alike but for their last token.
+    """Covers that differ only in their last token, which has more letters than were spelled so far.
 
-    place: behind which that token begins. tokens: [n], those that spell the letters so far and at least one more. weights: [n]
-    float64, the chances of the covers. column: [n], the letters that come next. depth: letters of the token so far.
+    place: where the last token begins. tokens: [n], the last tokens. weights: float64 [n], the probabilities of the
+    covers. column: [n], the next letter of each last token. depth: how many letters of the last token were spelled.
     """
 
     place: int
@@ -32,7 +32,8 @@ class Begun:
 
 @dataclass(frozen=True)
 class Ended:
-    """A cover whose last token ends with the letters so far. place: behind which that token began. weight: of the cover."""
+    """A cover whose last token ends with the letters so far. place: where that token began. token: that token. weight:
+    the probability of the cover."""
 
     place: int
     token: int
@@ -40,20 +41,23 @@ class Ended:
 
 
 class Covers:
-    """The covers of the letters so far. A place is a number that the caller gives to a row of tokens.
+    """The covers of the letters so far. A place is a number that the caller gives to a sequence of tokens; a token
+    begins at a place.
 
-    Covers that have just ended go on only where the caller opens a place for them. If all are opened, the law is exact; with those
-    alone that a tokenizer would write, it is exact for a model that writes no others.
+    Covers that have just ended continue only if the caller opens a place behind them. If the caller opens all of them,
+    the law is exact. If it opens only the covers that a tokenizer would write, the law is exact for a model that writes
+    no others.
     """
 
     def __init__(self, vocabulary: Vocabulary, place: int, p: Tensor) -> None:
-        """No letters yet. p: [V], the law of the first token, behind the place."""
+        """Begin without letters. p: [V], the law of the first token, which begins at ``place``."""
         self._vocabulary = vocabulary
         self.begun: list[Begun] = []
         self.open(place, 1.0, p)
 
     def open(self, place: int, weight: float, p: Tensor) -> None:
-        """A token begins here. weight: of the cover that ended here. p: [V], the law of the token, behind the place."""
+        """Let a token begin at this place. weight: the probability of the cover that ended here. p: [V], the law of the
+        token."""
         p = p.double().cpu()
         self._begin(place, torch.arange(len(p)), weight / float(p.sum()) * p, 0)
 
@@ -63,24 +67,24 @@ class Covers:
 
     @property
     def mass(self) -> float:
-        return sum(float(each.weights.sum()) for each in self.begun)
+        return sum(float(covers.weights.sum()) for covers in self.begun)
 
     def law(self) -> Tensor:
-        """[A] float64, of the next letter; there must be covers."""
+        """Return the law of the next letter, float64 [A]. At least one cover must have a next letter."""
         law = torch.zeros(self._vocabulary.size, dtype=torch.float64)
-        for each in self.begun:
-            law.index_add_(0, each.column, each.weights)
+        for covers in self.begun:
+            law.index_add_(0, covers.column, covers.weights)
         return law / law.sum()
 
     def go(self, letter: int) -> list[Ended]:
-        """The letter comes next. Returns the covers that end with it."""
+        """Add a letter, and drop the covers that do not have it. Returns the covers whose last token ends with it."""
         before, self.begun, ended = self.begun, [], []
-        for each in before:
-            alike = each.column == letter
-            tokens, weights = each.tokens[alike], each.weights[alike]
-            longer = self._vocabulary.lengths[tokens] > each.depth + 1
+        for covers in before:
+            alike = covers.column == letter
+            tokens, weights = covers.tokens[alike], covers.weights[alike]
+            longer = self._vocabulary.lengths[tokens] > covers.depth + 1
             whole = zip(tokens[~longer].tolist(), weights[~longer].tolist(), strict=True)
-            ended += [Ended(each.place, token, weight) for token, weight in whole if weight > 0]
+            ended += [Ended(covers.place, token, weight) for token, weight in whole if weight > 0]
             if longer.any():
-                self._begin(each.place, tokens[longer], weights[longer], each.depth + 1)
+                self._begin(covers.place, tokens[longer], weights[longer], covers.depth + 1)
         return ended

@@ -1,12 +1,14 @@
-"""Bytes from a draft model with another vocabulary, each with the law from which it came.
+"""Bytes from a draft model with another vocabulary, each with the law from which it was drawn.
 
-The bytes are drawn one after another from the draft model's law of the next byte, by cover encodings: Phan et al., Exact Byte-Level
-Probabilities from Tokenized Language Models (2025). So the ordinary rule can judge each byte by p / q (``engine.methods.bytewise.rule``),
-where OmniDraft compares whole tokens and needs tokens that both vocabularies have. That law is a beam: what follows rare covers is not
-read. It need not be the model's own; it has to be the one from which the bytes come.
+The bytes are drawn one after another from the draft model's law of the next byte, which is computed by covers: Phan et
+al., Exact Byte-Level Probabilities from Tokenized Language Models (2025). So the ordinary rule can judge each byte by p
+/ q (``engine.methods.bytewise.rule``). OmniDraft, in contrast, compares whole tokens, which both vocabularies must
+have. The law is that of a beam search: the draft model does not read behind rare covers. So q is not exactly the
+model's own law, which it need not be: it only has to be the law from which the bytes are drawn.
 
-The tree spells the bytes in the target's tokens, each beginning of them with the fewest tokens. Whether a node stands where a beginning ends
-depends on that beginning alone: it is known before the next byte is drawn. Otherwise that byte would not have the law that it is judged by.
+The tree spells each beginning of the byte string in the fewest tokens of the target that its nodes allow. Whether a
+node stands at the end of a beginning depends on this beginning alone, so it is known before the next byte is drawn.
+Otherwise that byte would not have the law by which it is judged.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from engine.methods.shared.draft_model import DraftReader, stop_option
 from engine.methods.shared.spelling import BYTES, ForeignDraft
 
 LEAST = 0.05
-"""The draft model reads behind a cover that may have ended if it has this share of the weight."""
+"""The draft model reads behind a cover that has ended if the cover has at least this share of the weight of all
+covers."""
 
 
 class BytewiseDrafter(Drafter):
@@ -63,9 +66,9 @@ class BytewiseDrafter(Drafter):
         super().begin(start)
         self._reader = DraftReader(self._model, self._model.vocab_size, self.sampling)
         self._text: list[int] = []  # the context in the draft's tokens
-        self._count = 0  # context tokens already in it
+        self._count = 0  # number of context tokens that ``_text`` has
         self._read: dict[tuple[int, int], int] = {}
-        """What the draft has read of the string: the place before and the token -> the place behind."""
+        """The tokens of the string that the draft model has read: (place before, token) -> place behind it."""
 
     def propose(self, context, max_depth):
         self._text += self._spelling.spelled(context[self._count :])
@@ -91,20 +94,21 @@ class BytewiseDrafter(Drafter):
                 break
             ended = covers.go(letters[-1])
             if not self.sampling.greedy:
-                whole = covers.mass + sum(cover.weight for cover in ended)
-                self._open(covers, [cover for cover in ended if cover.weight >= LEAST * whole])
+                total = covers.mass + sum(cover.weight for cover in ended)
+                self._open(covers, [cover for cover in ended if cover.weight >= LEAST * total])
             elif not picks:
-                last = max(self._read.values(), default=ROOT)  # behind which the picked token began
+                last = max(self._read.values(), default=ROOT)  # where the picked token began
                 picked = [cover for cover in ended if cover.place == last]
                 picks = self._picks(self._open(covers, picked[:1])[0])
         tree.aside = DrawnString(self._target, letters, torch.stack(laws))
 
     def _picks(self, law: Tensor) -> list[int]:
-        """The letters of the likeliest token, which greedy decoding is most likely to write."""
+        """Return the letters of the likeliest token, which greedy decoding would write."""
         return list(self._draft.strings[likeliest(law)])
 
     def _open(self, covers: Covers, ended: list[Ended]) -> list[Tensor]:
-        """Read on behind covers that end here; returns the laws of their next tokens."""
+        """Let the draft model read behind these covers, and open their places. Returns the laws of the next tokens, one
+        for each cover."""
         if not ended:
             return []
         places, tokens = [cover.place for cover in ended], [cover.token for cover in ended]
@@ -118,8 +122,8 @@ class BytewiseDrafter(Drafter):
     def _add(
         self, tree: DraftTree, letters, chances, place_at: dict[int, int], max_depth: int
     ) -> None:
-        """Put a node where the letters so far end, if one token of the target leads there from a node before: from the one
-        nearest to the root."""
+        """Add a node at the end of the letters so far, if one token of the target leads there from an existing node. Of
+        several such nodes, the parent is the one nearest to the root."""
         ways = []
         for start, place in place_at.items():
             token = self._target.token_of.get(tuple(letters[start:]))

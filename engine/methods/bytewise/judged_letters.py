@@ -1,4 +1,4 @@
-"""A drawn string of letters, judged letter by letter by the covers of the target."""
+"""Judges a drawn string of letters, letter by letter, by the target's covers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from engine.methods.bytewise.letters import Vocabulary
 class DrawnString:
     """A string of letters that a draft model has drawn, for the rule that judges its letters.
 
-    vocabulary: the target's. letters: [M]. laws: [M, A], the law from which each letter was drawn, given those before it.
+    vocabulary: the target's. letters: [M]. laws: [M, A]; row i is the law from which letter i was drawn, given the
+    letters before it.
     """
 
     vocabulary: Vocabulary
@@ -26,8 +27,8 @@ class DrawnString:
 
 @dataclass(frozen=True)
 class JudgedLetter:
-    """q, p: the letter's chances by draft and target, given the letters before. accept: the chance that it is kept. ends: that a
-    token of the target then ends with it."""
+    """One judged letter. q, p: its probabilities by draft and target, given the letters before it. accept: the chance
+    that it is kept. ends: the chance that a token of the target ends with it, if it is kept."""
 
     letter: int
     q: float
@@ -39,19 +40,19 @@ class JudgedLetter:
 class JudgedString:
     """The possible outcomes for a drawn string of letters.
 
-    A letter x is kept with the chance min(1, p(x) / q(x)), where p is the target's law of the next letter by the
-    covers that lead through the tree; a refused letter is replaced by a draw from the residual. Where a token of the
-    target may have ended without a node of the tree, that is decided at once: if it has, the string is kept up to
-    here. In the end the target's tokens are drawn, under the condition that they spell the letters that were kept or
+    A letter x is kept with the chance min(1, p(x) / q(x)), where p is the target's law of the next letter, by the
+    covers that lead through the tree; a refused letter is replaced by a draw from the residual. If a token of the
+    target may have ended at a place without a node, it is decided at once whether it has; if so, the string is kept
+    only up to there. In the end the target's tokens are drawn, given that they spell the letters that were kept or
     replaced, and that the last token reaches or passes the end of these letters. So a step writes tokens by the
-    target's own law, whichever nodes the tree has, if a node depends only on letters that lead to it.
+    target's own law, whichever nodes the tree has, provided that a node depends only on the letters that lead to it.
 
-    outcomes: [N+1, V] float64, the chance that the step keeps the path to the root (row 0) or to node i (row i+1), and ends with this
-    token of the target's own. letters: as they were judged.
+    outcomes: float64 [N+1, V]; the chance that the step keeps the path to the root (row 0) or to node i (row i+1), and
+    then ends with this token of the target's own. letters: the judged letters.
     """
 
     def __init__(self, string: DrawnString, tree: DraftTree, p: Tensor) -> None:
-        """p: [N+1, V] float64, the target's."""
+        """p: float64 [N+1, V], the target's laws after the root and each node."""
         self.outcomes, self.letters = torch.zeros_like(p), []
         self._tree, self._p = tree, p
         ways = zip(tree.parents, tree.tokens, strict=True)
@@ -64,7 +65,8 @@ class JudgedString:
             self._spread(alive, torch.ones(string.vocabulary.size, dtype=p.dtype))
 
     def _judge(self, letter: int, q: Tensor, alive: float) -> float:
-        """alive: the chance that the string is kept up to this letter; returns that up to the next one."""
+        """Judge the next letter. alive: the chance that the string is kept up to this letter. Returns the chance that
+        the string is kept up to and including it, and goes on."""
         p = self._covers.law()
         accept = min(1.0, float(p[letter] / q[letter]))
         residual = (p - q).clamp_(min=0)
@@ -84,7 +86,7 @@ class JudgedString:
         return alive * accept * self._covers.mass / whole
 
     def _opened(self, cover: Ended) -> bool:
-        """Whether the tree has a node where the cover ends; then its next token begins."""
+        """Whether the tree has a node where the cover ends; if it has, the next token begins there."""
         node = self._nodes.get((cover.place, cover.token))
         if node is None:
             return False
@@ -92,14 +94,15 @@ class JudgedString:
         return True
 
     def _spread(self, chance: float, share: Tensor) -> None:
-        """The string ends here with this chance, and a cover is drawn. share: [A], what its weight is multiplied by, for its next letter."""
+        """Add to ``outcomes`` that the string ends here with this chance. The target's token is then drawn from the
+        covers, each cover with its weight times the share of its next letter. share: [A]."""
         chance /= self._covers.mass
-        for each in self._covers.begun:
-            self.outcomes[each.place + 1, each.tokens] += chance * share[each.column] * each.weights
+        for ways in self._covers.begun:
+            self.outcomes[ways.place + 1, ways.tokens] += chance * share[ways.column] * ways.weights
 
     def laws(self) -> Tensor:
-        """[N+1, V] float64: the chance that the step leads through the root or a node, and on with this token, kept or new. A row is
-        the law of the next token there, but for its sum."""
+        """Return a tensor, float64 [N+1, V]: the chance that the step leads through the root or a node and then on to
+        this token, drafted or new. A row, scaled to sum to 1, is the law of the next token there."""
         laws = self.outcomes.clone()
         for node in reversed(range(len(self._tree))):
             laws[self._tree.parents[node] + 1, self._tree.tokens[node]] += laws[node + 1].sum()

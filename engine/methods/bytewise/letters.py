@@ -1,7 +1,7 @@
-"""Two vocabularies over one alphabet: the tokens of each as strings of letters.
+"""Two vocabularies over one alphabet: the tokens of both as strings of letters.
 
-The letters are the 256 bytes and the special tokens that both vocabularies have. Two more stand for a token that only one
-of the vocabularies can write; neither is ever matched.
+The letters are the 256 bytes and the special tokens that both vocabularies have. Two more letters stand for tokens that
+only the target or only the draft can write; neither of the two ever matches.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import torch
 
 from engine.methods.shared.spelling import Letters, Spelling
 
-ENDED = -1  # in a table of strings: behind the last letter
+ENDED = -1  # fills the rows of a table of strings behind the last letter
 
 
 class Vocabulary:
-    """The strings of a vocabulary's tokens.
+    """The strings of letters that a vocabulary's tokens spell.
 
-    strings: [V]; () for a token that only this vocabulary can write, whose single letter is ``alone``. size: letters.
+    strings: [V]. An empty string is a token that only this vocabulary can write; it gets the single letter ``alone``.
+    size: the number of letters.
     """
 
     def __init__(self, strings: Sequence[Letters], alone: int, size: int) -> None:
@@ -36,7 +37,7 @@ _MADE: WeakKeyDictionary[Spelling, tuple[Vocabulary, Vocabulary]] = WeakKeyDicti
 
 
 def vocabularies(spelling: Spelling) -> tuple[Vocabulary, Vocabulary]:
-    """The target's and the draft's; made once for a pair of models."""
+    """Return the target's vocabulary and the draft's, which are built once for a pair of models."""
     if spelling not in _MADE:
         alone = spelling.letters
         sides = (spelling.written, alone + 1), (spelling.drafted, alone)

@@ -16,9 +16,10 @@ TOGETHER = "The drafted bytes were judged one after another, and the target’s 
 
 
 class Bytewise(Rejection):
-    """The letters of a drawn string are judged one by one, each with probability min(1, p / q), where p is the target's law of the
-    next letter over all ways to cut the letters into tokens that lead through the tree. Seen from the tokens, that is one law of
-    the next token for each place (``JudgedString.laws``), by which the children of the place are judged.
+    """The letters of a drawn string are judged one by one, each with probability min(1, p / q). p is the target's law
+    of the next letter over all ways to cut the letters into tokens that lead through the tree. For the tokens, this
+    amounts to one law of the next token at each place (``JudgedString.laws``), by which the place's children are
+    judged.
 
     A draft without such a string is judged by its draws alone.
     """
@@ -63,7 +64,7 @@ class Bytewise(Rejection):
 
 
 class LetterTrial(SiblingTrial):
-    """The trial of the children of a place; p is the law of the next token by the judged letters."""
+    """The trial of a place's children. p is the law of the next token there, computed from the judged letters."""
 
     def weigh(self, token: int, drawn: Draw) -> tuple[str, float, float]:
         return "bytes", float(self.p[token]), 1.0
@@ -79,8 +80,8 @@ def _face(letter: int) -> str:
 
 
 def _table(letters: Sequence[JudgedLetter]) -> Table:
-    """The letters that could be judged."""
-    rows = [[_face(each.letter), each.q, each.p, each.accept, each.ends] for each in letters]
+    """Show the letters that were judged."""
+    rows = [[_face(row.letter), row.q, row.p, row.accept, row.ends] for row in letters]
     columns = ["byte", "q", "p", "kept with", "token ends here"]
     note = "Each row is given those above it. p is a sum over the ways to cut these bytes into the target’s tokens."
     return Table("Byte by byte", columns, rows, note=note)

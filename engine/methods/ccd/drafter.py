@@ -1,11 +1,12 @@
-"""A word is filled in once several passes, each with other words around it, have named it.
+"""Coherent Contextual Decoding: a place is filled once several passes, each with different words around it, gave the
+same word.
 
-Coherent Contextual Decoding (Chen et al., "Beyond Confidence: Adaptive and Coherent Decoding for Diffusion Language
-Models", 2025) as the unmasking policy of a block-diffusion drafter. The distribution of a place is averaged over the last
-passes, each of which saw other words around it: a guess that only one context supports loses. A bounded history holds
-only the surest places of each pass. In the adaptive form, used here, a pass fills every place that was among the surest
-in all remembered passes and had the same likeliest token each time; if there is no such place, the pass fills the place
-of least entropy.
+CCD (Chen et al., "Beyond Confidence: Adaptive and Coherent Decoding for Diffusion Language Models", 2025) serves as the
+unmasking policy of a block-diffusion drafter. The distribution of a place is averaged over the last passes, each of
+which saw different words around it, so a guess that only one context supports loses. A bounded history holds only the
+surest places of each pass. In the adaptive form, used here, a pass fills every place that was among the surest in all
+remembered passes and had the same likeliest token each time. If there is no such place, the pass fills the place of
+least entropy.
 """
 
 from collections import deque
@@ -20,7 +21,7 @@ from engine.methods.shared.unmasking import LENGTH, Canvas, Unmasking, Unmasking
 
 @dataclass(frozen=True)
 class Seen:
-    """The record of a pass: the distribution of each of its surest places."""
+    """The record of one pass: the distributions of its surest places, by place."""
 
     laws: dict[int, Tensor]
 
@@ -31,14 +32,16 @@ class Seen:
 
 @dataclass
 class Coherent(Unmasking):
-    """depth: passes that must agree, the present one included; at least 2. candidates: surest places of a pass."""
+    """The policy of CCD. depth: the number of passes that must agree, the present one included; at least 2. candidates:
+    how many of a pass's surest places are remembered."""
 
     depth: int
     candidates: int
     _history: deque[Seen] = field(default_factory=deque)
 
     def weigh(self, probabilities: Tensor, canvas: Canvas) -> Tensor:
-        """The mean over the present pass and those remembered passes that hold the place."""
+        """Average each open place's distribution over the present pass and the remembered passes that hold the
+        place."""
         self._now = Seen(
             {place: probabilities[place] for place in self._surest(probabilities, canvas)}
         )
@@ -64,7 +67,7 @@ class Coherent(Unmasking):
         return chosen
 
     def _surest(self, probabilities: Tensor, canvas: Canvas) -> list[int]:
-        """The open places of least entropy, the surest first."""
+        """Return the ``candidates`` open places of least entropy, the surest first."""
         spread = torch.special.entr(probabilities).sum(-1).tolist()
         return sorted(canvas.open, key=lambda place: spread[place])[: self.candidates]
 

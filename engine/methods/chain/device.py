@@ -1,4 +1,4 @@
-"""The chain drafter for unrecorded texts: its tokens stay on the device until they are judged."""
+"""The chain drafter for unrecorded texts on a GPU: its tokens stay on the device until they are judged."""
 
 from torch.nn.functional import pad
 
@@ -11,10 +11,10 @@ from engine.model.language_model import LanguageModel
 
 
 class DeviceChain(Drafter):
-    """ChainDrafter with the whole chain as one captured graph.
+    """Drafts as ChainDrafter does, with the whole chain in one captured graph.
 
-    A sampled chain is given its uniforms in advance, one per token, from the drafter's own stream,
-    as the host would have drawn them. Its q stay on the device, where the verdict needs them.
+    A sampled chain gets its uniforms in advance, one per token, from the drafter's own random stream, as the host would
+    have drawn them. Its q stay on the device, where the verdict needs them.
     """
 
     key, family, summary = ChainDrafter.key, ChainDrafter.family, ChainDrafter.summary
@@ -30,7 +30,7 @@ class DeviceChain(Drafter):
     def begin(self, start):
         super().begin(start)
         self._session = self._draft.session(CAPACITY)
-        self._ahead = 0  # drafted tokens whose rows have been read
+        self._ahead = 0  # drafted tokens whose rows the draft model has read
 
     def propose(self, context, max_depth):
         length = min(self.settings["length"], max_depth)
@@ -44,10 +44,10 @@ class DeviceChain(Drafter):
         return DeviceTree.chain_of(ids[:length], q, "draft model")
 
     def _count(self, length: int, position: int) -> int:
-        """How many tokens to draft if ``length`` are wanted: the usual number while there is room, because
-        a shorter chain at the end of a text would need a capture of its own."""
-        usual = self.settings["length"]
-        return usual if position + usual <= self.max_context else length
+        """Return how many tokens to draft where ``length`` are needed: always the option's length while the context has
+        room for it, because a shorter chain at the end of a text would need a graph of its own."""
+        longest = self.settings["length"]
+        return longest if position + longest <= self.max_context else length
 
     def observe(self, kept):
         before = self._session.rows - self._ahead

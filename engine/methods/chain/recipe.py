@@ -1,13 +1,14 @@
-"""Trains a draft model out of some of the target's own layers.
+"""Trains a draft model that is made of some of the target's own layers.
 
-The draft has the target's embeddings, copies of ``layers`` of its layers, spread from the first to the last, and the rows
-of its head for the ``vocabulary`` tokens that it writes most often. Layers and final norm then learn the target's
-distributions over these tokens, on the target's own text. Every drafter with a draft model takes the result (``--draft
-DIR``).
+The draft has the target's embeddings, copies of ``layers`` of the target's layers, spread from the first to the last,
+and the rows of the target's head for the ``vocabulary`` tokens that the target writes most often. The layers and the
+final norm then learn the target's distributions over these tokens, on text that the target wrote. Every drafter with a
+draft model takes the result (``--draft DIR``).
 
-Sizes follow from the bytes that a drafted token costs. For SmolLM2-135M, whose pass reads 540 MB in fp32, a layer has
-3.5 M numbers, a head of 8,192 tokens 4.7 M: two layers and that head are 12 M, a tenth of a pass at most, however they
-are stored; a third layer would add 30 % to every drafted token.
+The default sizes follow from the bytes that a drafted token costs. A pass of SmolLM2-135M reads 540 MB in fp32; one of
+its layers has 3.5 M numbers, and a head of 8,192 tokens 4.7 M. Two layers and that head have 12 M numbers, a tenth of
+the target's pass at most, in whichever format they are stored. A third layer would make every drafted token 30 %
+dearer.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class ChainStudent(Student):
             "Tokens that the draft's head has, the most frequent ones (0: all)."
         ),
     )
-    of_family = False  # its draft is the recipe `draft`'s
+    of_family = False  # the recipe `draft` trains the draft model of the family
     feature_layers = ()
 
     def __init__(self, target, settings) -> None:
@@ -58,7 +59,8 @@ class ChainStudent(Student):
         return LayersDraft.begun(self.target, spread(min(count, most), most), self._tokens)
 
     def loss(self, part: LayersDraft, lesson: Lesson) -> Tensor:
-        """Cross-entropy to the target's distributions where its most likely token is one that the draft knows."""
+        """Return the cross-entropy to the target's distributions, over the tokens where the draft's vocabulary has the
+        target's likeliest token."""
         keep = lesson.counted[:, 1:] & part.t2d[lesson.best[:, :-1]]
         guessed = self._logits(part, lesson.tokens[:, :-1])[keep]
         return F.cross_entropy(guessed.float(), lesson.logits[:, :-1][keep].float().softmax(-1))
@@ -68,12 +70,13 @@ class ChainStudent(Student):
         return chain_lengths(best == lesson.tokens[:, 1:], CHAIN)
 
     def _logits(self, part: LayersDraft, tokens: Tensor) -> Tensor:
-        """Tokens [S, T] -> logits [S, T, K] over those that the draft knows."""
+        """Map tokens [S, T] to logits [S, T, K] over the K tokens of the draft's head."""
         return F.linear(part.states(self._embedding(tokens)), self._rows)
 
 
 def spread(count: int, layers: int) -> list[int]:
-    """``count`` of so many layers, from the first to the last; one alone is the last."""
+    """Return the indices of ``count`` layers at even distances from the first to the last of ``layers``; a single one
+    is the last."""
     if count == 1:
         return [layers - 1]
     return [round(place * (layers - 1) / (count - 1)) for place in range(count)]

@@ -1,9 +1,9 @@
 """A light draft model that reads trigrams at the bottom and the target's own states above them.
 
 Zeng et al., "Chimera: A Lossless Decoding Method for Accelerating Large Language Models Inference by Fusing all Tokens"
-(2024). The tree is Medusa's. At each node, the trigram that ends there reads the target's states of the text and the
-states that were drafted for the tokens above the node. The readout of that depth, which also sees the target's last
-true state, gives the children.
+(2024). The tree is Medusa's. At each node, the trigram that ends with the node's token reads the target's states of the
+text and the drafted states of the tokens above the node. The children come from the readout of that depth, which reads
+the target's last true state as well.
 """
 
 from collections import OrderedDict
@@ -20,7 +20,7 @@ from engine.methods.shared.module_columns import ModuleColumns
 
 MOST_TRIGRAMS = 4096  # trigrams whose rows are remembered
 Path = tuple[int, ...]
-"""Tokens after the last true state, the root first."""
+"""The tokens after the last true state of the target, the root first."""
 
 
 class ChimeraDrafter(HeadsDrafter):
@@ -47,10 +47,10 @@ class ChimeraDrafter(HeadsDrafter):
         self._drafted: dict[Path, tuple[Tensor, Columns]] = {}
 
     def propose(self, context, max_depth):
-        known = self._read
-        first = [context[0]] * max(0, GRAM - 1 - known)  # stands in for tokens before the text
-        self._before = (*first, *context[max(0, known - GRAM + 1) : known])
-        self._unread = tuple(context[known:])
+        read = self._read
+        first = [context[0]] * max(0, GRAM - 1 - read)  # stands in for tokens before the text
+        self._before = (*first, *context[max(0, read - GRAM + 1) : read])
+        self._unread = tuple(context[read:])
         return super().propose(context, max_depth)
 
     def _after(self, head, paths, count):
@@ -63,15 +63,16 @@ class ChimeraDrafter(HeadsDrafter):
         return self._choices(self.heads.spoken(head, true, states), self.target.head, count)
 
     def _draft(self, paths: Sequence[Path]) -> None:
-        """Draft the states at the ends of these paths of equal length; the states above are drafted already."""
+        """Draft the states at the ends of these paths, which have equal lengths. The states above them must have been
+        drafted already."""
         if not paths:
             return
         depth, encoder = len(paths[0]) - 1, self.heads.encoder
         places = torch.full((len(paths),), self._read + depth, device=self._state.device)
         line = [
             tuple(
-                torch.stack(each, 1)
-                for each in zip(*(self._drafted[path[:at]][1] for path in paths), strict=True)
+                torch.stack(column, 1)
+                for column in zip(*(self._drafted[path[:at]][1] for path in paths), strict=True)
             )
             for at in range(1, depth + 1)
         ]
@@ -81,14 +82,15 @@ class ChimeraDrafter(HeadsDrafter):
             self._drafted[path] = states[at], (keys[:, at], values[:, at])
 
     def _trigrams(self, paths: Sequence[Path]) -> Tensor:
-        """[R, H]: the rows of the trigrams with which these paths end."""
+        """Return the rows [R, H] of the trigrams with which these paths end. Rows of new trigrams are computed and
+        remembered."""
         grams = [self._gram(path) for path in paths]
         fresh = [gram for gram in dict.fromkeys(grams) if gram not in self._rows]
         if fresh:
-            known = [self.target.readable(gram) for gram in fresh]
-            embeddings = self.target.embed(torch.tensor(known, device=self.target.device))
-            made = self.heads.trigram(embeddings)
-            self._rows |= {gram: row.clone() for gram, row in zip(fresh, made, strict=True)}
+            tokens = [self.target.readable(gram) for gram in fresh]
+            embeddings = self.target.embed(torch.tensor(tokens, device=self.target.device))
+            new_rows = self.heads.trigram(embeddings)
+            self._rows |= {gram: row.clone() for gram, row in zip(fresh, new_rows, strict=True)}
             self._encoded += len(fresh)
         for gram in grams:
             self._rows.move_to_end(gram)

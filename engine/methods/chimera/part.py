@@ -1,16 +1,16 @@
 """Chimera's draft model: an encoder of trigrams at the bottom, an encoder of the whole text above it, and readouts.
 
 Zeng et al., "Chimera: A Lossless Decoding Method for Accelerating Large Language Models Inference by Fusing all Tokens"
-(2024). The *trigram encoder* makes one row from the embeddings of a token and the two before it; at the bottom no more
-of the text is needed, and a trigram's row is made only once. The *full-context encoder*, one Llama-style layer, lets
-that row read the target's own last states, which exist for all tokens but the last one, and the encoder's own states of
-the drafted tokens before; its output stands in for the target's state at the token. *Readout* k (from 0) serves the
-token k places after the root: from the target's last true state and the stand-in, it makes the input of the target's
-head.
+(2024). The *trigram encoder* makes one row from the embeddings of a token and the two tokens before it. It needs no
+more of the text, so the row of a trigram is computed only once. In the *full-context encoder*, one Llama-style layer,
+this row reads the target's own last states, which exist for all tokens but the last one, and the states that the
+encoder itself drafted for the tokens before. The layer's output takes the place of the target's state at the token.
+*Readout* k (from 0) predicts the token k places after the root: it maps the target's last true state and the drafted
+state to an input of the target's head.
 
-In the paper each readout is a matrix to the vocabulary that begins as two copies of the target's head; here it is a map
-to the head's input that begins as the mean, so that nothing of the head is stored again. There is no published layout
-of safetensors (the authors' files are pickled); the names are those of this module.
+In the paper each readout is a matrix to the vocabulary that begins as two copies of the target's head. Here it is a map
+to the head's input that begins as the mean of the two states, so the head is not stored again. There is no published
+layout of safetensors (the authors' files are pickled); the names of the weights are those of this module.
 
 Letters in shapes: S texts, R rows, T columns, H hidden size, D head size, V vocabulary.
 """
@@ -31,10 +31,10 @@ from engine.model.layers import final_norm
 GRAM = 3
 SMALL = 0.01
 TRACE = 0.1
-"""Size of a trigram's row relative to a feature: a row of equal size would drown the target's state."""
+"""The size of a trigram's row, relative to a feature; a row of equal size would drown the target's state."""
 MOST_HEADS = 64
 Columns = tuple[Tensor, Tensor]
-"""k and v, each [.., Hkv, T, D]."""
+"""Keys and values, each [.., Hkv, T, D]."""
 
 
 class TrigramEncoder(nn.Module):
@@ -44,13 +44,14 @@ class TrigramEncoder(nn.Module):
         self.project = nn.Linear(GRAM * width, width, bias=False)
 
     def forward(self, embeddings: Tensor) -> Tensor:
-        """The embeddings [.., 3, H] of a token and the two before it, in the order of the text -> [.., H]"""
+        """Map the embeddings [.., 3, H] of three consecutive tokens, in the order of the text, to the row [.., H] of
+        their trigram."""
         rows = embeddings.flatten(-2)
         return self.project(rows + F.silu(self.linear(rows)))
 
 
 class ContextEncoder(nn.Module):
-    """One Llama-style layer, as wide as the target. A row sees columns that were made from states, and itself."""
+    """One Llama-style layer, as wide as the target. A row sees itself and the columns of states."""
 
     def __init__(self, config: PreTrainedConfig) -> None:
         super().__init__()
@@ -70,7 +71,7 @@ class ContextEncoder(nn.Module):
         self.mlp = GatedMLP(width, inner)
 
     def columns(self, states: Tensor, places: Tensor) -> Columns:
-        """The columns that rows see, made from states [.., R, H] at these places [R] in the text."""
+        """Return the keys and values of states [.., R, H] at these places [R] in the text."""
         return self.self_attn.keys_values(self.input_layernorm(states), *self._turn(places, states))
 
     def forward(
@@ -81,18 +82,18 @@ class ContextEncoder(nn.Module):
         mask: Tensor | None = None,
         line: Sequence[Columns] = (),
     ) -> Tensor:
-        """rows [.., R, H] at places [R] -> states [.., R, H].
+        """Map rows [.., R, H] at places [R] to states [.., R, H].
 
-        text: columns [.., Hkv, T, D]. mask: bool [R, T], which of them each row sees; None: all. line: further columns
-        [.., Hkv, R, D], one for each row, of the drafted tokens before it.
+        text: columns of the text, [.., Hkv, T, D]. mask: bool [R, T], which of these columns each row sees; None means
+        all. line: further columns [.., Hkv, R, D], one for each row, of the drafted tokens before it.
         """
         attention = self.self_attn
         queries = attention.queries(self.input_layernorm(rows), *self._turn(places, rows))
         queries = queries * attention.head_dim**-0.5
         groups = queries.shape[-3] // text[0].shape[-3]
-        keys, values = (each.repeat_interleave(groups, -3) for each in text)
+        keys, values = (column.repeat_interleave(groups, -3) for column in text)
         own = [
-            tuple(each.repeat_interleave(groups, -3) for each in pair)
+            tuple(column.repeat_interleave(groups, -3) for column in pair)
             for pair in (*line, self.columns(rows, places))
         ]
         scores = queries @ keys.transpose(-1, -2)
@@ -115,7 +116,7 @@ class ChimeraHeads(HeadsPart):
     key, noun = "chimera_heads", "set of Chimera heads"
 
     def __init__(self, config: PreTrainedConfig, heads: int) -> None:
-        """config: the target's, for the sizes."""
+        """config: the target's configuration, from which the sizes are taken. heads: the number of readouts."""
         super().__init__(heads)
         width = config.hidden_size
         self.trigram = TrigramEncoder(width)
@@ -132,34 +133,36 @@ class ChimeraHeads(HeadsPart):
     @classmethod
     @torch.no_grad()
     def beginning(cls, target: PreTrainedModel, heads: int = 2) -> ChimeraHeads:
-        """The full-context encoder attends as the target's last layer does and adds nothing, a trigram's row is a trace of
-        its last token's embedding, and a readout is the mean of the true and the drafted state."""
-        made = cls(target.config.get_text_config(decoder=True), heads)
+        """Return untrained heads. The full-context encoder attends as the target's last layer does and adds nothing,
+        the row of a trigram is a small multiple of its last token's embedding, and a readout is the mean of the true
+        and the drafted state."""
+        heads_part = cls(target.config.get_text_config(decoder=True), heads)
         final = getattr(final_norm(target), "weight", torch.ones(1))
         feature, embedding = (
-            each.float().square().mean().sqrt()
-            for each in (final, target.get_input_embeddings().weight)
+            weights.float().square().mean().sqrt()
+            for weights in (final, target.get_input_embeddings().weight)
         )
-        made.trigram.linear.weight.zero_()
-        made.trigram.linear.bias.zero_()
-        project = made.trigram.project.weight
+        heads_part.trigram.linear.weight.zero_()
+        heads_part.trigram.linear.bias.zero_()
+        project = heads_part.trigram.project.weight
         width = len(project)
         project.normal_(std=SMALL / width**0.5)
         project[:, -width:] += torch.eye(width) * TRACE * feature / embedding
         layers = getattr(target.base_model, "layers", None)
         theirs = dict(layers[-1].named_parameters()) if layers is not None else {}
-        for name, mine in made.encoder.named_parameters():
+        for name, mine in heads_part.encoder.named_parameters():
             weight = theirs.get(name)
             if weight is not None and weight.shape == mine.shape:
                 mine.copy_(weight)
             if name.endswith(("o_proj.weight", "down_proj.weight")):
                 mine.zero_()
-        for readout in made.readouts:
+        for readout in heads_part.readouts:
             readout.weight.copy_(torch.eye(width).repeat(1, 2) / 2)
-        return made
+        return heads_part
 
     def spoken(self, head: int, true: Tensor, drafted: Tensor) -> Tensor:
-        """The input of the target's head, from the target's last true state and a drafted state, [.., H] each."""
+        """Return the input of the target's head, by readout ``head``, from the target's last true state and a drafted
+        state, [.., H] each."""
         return self.readouts[head](torch.cat([true, drafted], -1))
 
     def fields(self):

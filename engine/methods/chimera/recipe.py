@@ -1,9 +1,10 @@
-"""Training of Chimera's draft model: its states learn to be the target's, its readouts to give the target's
+"""Trains Chimera's draft model: its states learn to equal the target's, and its readouts learn the target's
 distributions.
 
-The training unrolls as many steps as there are readouts: later steps see a token as the state that was drafted for it.
+The training unrolls as many steps as there are readouts. A later step sees, in place of a token's true state, the state
+that was drafted for the token.
 
-Letters in shapes: S windows, T tokens of each, H hidden size, K readouts.
+Letters in shapes: S windows, T tokens of a window, H hidden size, K readouts.
 """
 
 import torch
@@ -25,7 +26,8 @@ class ChimeraStudent(HeadsStudent):
         return ChimeraHeads.beginning(self.target, **self.settings)
 
     def states(self, part: ChimeraHeads, lesson: Lesson) -> Tensor:
-        """[S, T, (1 + K) * H]: row i holds the true state, and those drafted for the tokens i + 1, i + 2 ..."""
+        """Return [S, T, (1 + K) * H]: row i holds the target's state i, and the states drafted for the tokens i + 1, i
+        + 2 ... i + K."""
         true, encoder = lesson.features, part.encoder
         length = lesson.tokens.shape[1]
         rows = part.trigram(self._trigrams(lesson.tokens))
@@ -36,7 +38,7 @@ class ChimeraStudent(HeadsStudent):
         for step in range(min(len(part), length - 1)):
             count = (
                 length - 1 - step
-            )  # row i is about the token i + 1 + step, and sees the true states up to i
+            )  # row i drafts the state of the token i + 1 + step, and sees the true states up to i
             line = [(k[..., :count, :], v[..., :count, :]) for k, v in line]
             text = keys[..., :count, :], values[..., :count, :]
             at = places[1 + step :]
@@ -47,7 +49,8 @@ class ChimeraStudent(HeadsStudent):
         return torch.cat([*parts, *[torch.zeros_like(true)] * missing], -1)
 
     def _trigrams(self, tokens: Tensor) -> Tensor:
-        """[S, T, 3, H]; the first token also stands for the missing tokens before the text."""
+        """Return the embeddings [S, T, 3, H] of the trigrams; the first token also takes the places of the tokens
+        before the text."""
         padded = torch.cat([tokens[:, :1]] * (GRAM - 1) + [tokens], 1)
         return self.target.get_input_embeddings()(padded.unfold(1, GRAM, 1))
 
@@ -56,7 +59,8 @@ class ChimeraStudent(HeadsStudent):
         return self.target.get_output_embeddings()(part.spoken(head, parts[0], parts[1 + head]))
 
     def states_loss(self, part: ChimeraHeads, states: Tensor, lesson: Lesson) -> Tensor:
-        """Smooth L1 to the true states, a mean over the counted tokens."""
+        """Return the smooth L1 distance of drafted states from the true ones, the mean over the counted tokens, summed
+        over the steps."""
         parts, losses = states.chunk(1 + len(part), -1), []
         for step, drafted in enumerate(parts[1:]):
             true, keep = parts[0][:, 1 + step :], lesson.counted[:, 1 + step :]

@@ -1,7 +1,7 @@
 """One recurrent cell drafts token after token, from the output of a block that has read the whole text.
 
-Xiao et al., Clover: Regressive Lightweight Speculative Decoding with Sequential Knowledge (2024). The tree is
-Medusa's; each branch passes its hidden state to the next head, which adds the last drafted token.
+Xiao et al., Clover: Regressive Lightweight Speculative Decoding with Sequential Knowledge (2024). The tree is Medusa's.
+Along each branch the hidden state goes from head to head, and each head adds the last drafted token to it.
 """
 
 from collections.abc import Sequence
@@ -55,17 +55,18 @@ class CloverDrafter(HeadsDrafter):
         return self._choices(self.heads.spoken(hidden, last), self.target.head, count)
 
     def _hidden_behind(self, drafted: Sequence[tuple[int, ...]]) -> Tensor:
-        """[R, H]: the hidden states after these tokens, each computed once from the state before it."""
+        """Return the hidden states [R, H] after these drafted tokens; each is computed once, from the state before
+        it."""
         for length in range(1, len(drafted[0]) + 1):
             begun = dict.fromkeys(path[:length] for path in drafted)
             fresh = [path for path in begun if path not in self._hidden]
             if fresh:
                 before = torch.stack([self._hidden[path[:-1]] for path in fresh])
-                made = self.heads.next(before, self._embedded([path[-1] for path in fresh]))
-                self._hidden |= dict(zip(fresh, made, strict=True))
+                new_states = self.heads.next(before, self._embedded([path[-1] for path in fresh]))
+                self._hidden |= dict(zip(fresh, new_states, strict=True))
         return torch.stack([self._hidden[path] for path in drafted])
 
     def _embedded(self, tokens: Sequence[int]) -> Tensor:
-        """[R] -> [R, H]"""
+        """Return the embeddings [R, H] of R tokens."""
         rows = self.target.model.get_output_embeddings().weight
         return F.embedding(torch.tensor(tokens, device=rows.device), rows)

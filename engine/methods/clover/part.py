@@ -1,14 +1,15 @@
-"""Clover's heads: one small recurrent cell drafts token by token, on the output of a block that reads the whole text.
+"""Clover's heads: one small recurrent cell drafts token by token, from the output of a block that reads the whole text.
 
 Xiao et al., Clover: Regressive Lightweight Speculative Decoding with Sequential Knowledge (2024), with the order and
 the projections of Clover-2 (2024). For each token read so far, an attention decoder combines the target's last state,
-after the final norm, with the embedding of the next token; the augmenting block, layers of the target's kind, reads
-these rows. From its row at t, which knows the token at t + 1, head 0 predicts the token at t + 2. Each further head is
+after the final norm, with the embedding of the next token. The augmenting block, layers of the target's kind, reads
+these rows. Its row t knows the token at t + 1, and from it head 0 predicts the token at t + 2. Every further head is
 the same cell: it combines the hidden state of the head before it (the regressive connection) with the embedding of the
 token drafted last.
 
-The attention decoder has one key, so its weight is a cosine: x + v(y) * cos(q(norm(x)), k(y)) in each attention head.
-All logits come from the target's head, and the rows of that head are the embeddings, as in the paper's code.
+The attention decoder has a single key, so its weight is a cosine: in each attention head it computes x + v(y) *
+cos(q(norm(x)), k(y)). All logits come from the target's head, and the rows of that head serve as the embeddings, as in
+the paper's code.
 
 Letters in shapes: S texts, R rows, H hidden size, V vocabulary.
 """
@@ -30,7 +31,7 @@ USUAL_HEADS = 5  # as in the paper's code; the cell itself fixes no number
 
 
 class AttentionDecoder(nn.Module):
-    """The attention decoder: adds the weighted value of a token's embedding y to rows x."""
+    """Adds the weighted value of a token's embedding y to a row x."""
 
     def __init__(self, width: int, heads: int, eps: float) -> None:
         super().__init__()
@@ -39,7 +40,7 @@ class AttentionDecoder(nn.Module):
         self.q, self.k, self.v = (nn.Linear(width, width) for _ in range(3))
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """x, y [..., H]"""
+        """Return the new rows [..., H]. x, y: rows and embeddings, [..., H] each."""
         q, k, v = (
             rows.unflatten(-1, (self.heads, -1))
             for rows in (self.q(self.norm(x)), self.k(y), self.v(y))
@@ -48,7 +49,7 @@ class AttentionDecoder(nn.Module):
         return x + (v * agreement[..., None]).flatten(-2)
 
     def begin(self) -> None:
-        """Small values, and nearly the same queries and keys for the same rows."""
+        """Set the weights to small values with which the same rows give nearly the same queries and keys."""
         for linear in (self.q, self.k, self.v):
             linear.weight.uniform_(0, SMALL)
             linear.bias.zero_()
@@ -57,13 +58,13 @@ class AttentionDecoder(nn.Module):
 
 
 class CloverHeads(HeadsPart):
-    """The number of heads is the number of tokens drafted."""
+    """The weights of Clover. The number of heads is the number of tokens drafted; all heads share one cell."""
 
     key, noun = "clover_heads", "set of Clover heads"
 
     def __init__(self, config: PreTrainedConfig, layers: int, heads: int = USUAL_HEADS) -> None:
-        """config: the target's. layers: of the augmenting block. Raises ValueError if the target's width is not a
-        multiple of its attention heads, or its layers are not of Llama's kind."""
+        """config: the target's configuration. layers: the number of layers of the augmenting block. Raises ValueError
+        if the target's width is not a multiple of its attention heads, or its layers are not of Llama's kind."""
         super().__init__(heads)
         width, count = config.hidden_size, config.num_attention_heads
         eps = getattr(config, "rms_norm_eps", None) or 1e-6
@@ -90,31 +91,32 @@ class CloverHeads(HeadsPart):
     @classmethod
     @torch.no_grad()
     def beginning(cls, target: PreTrainedModel, heads: int = 2, layers: int = 1) -> CloverHeads:
-        """The cell repeats the target's state: the augmenting block adds nothing, the attention decoders add almost
-        nothing. Raises UserError for a target that it does not fit."""
+        """Return untrained heads that repeat the target's state: the augmenting block adds nothing, and the attention
+        decoders add almost nothing. Raises UserError for a target that Clover does not fit."""
         config = target.config.get_text_config(decoder=True)
         try:
-            made = cls(config, layers, heads)
+            heads_part = cls(config, layers, heads)
         except ValueError as error:
             raise UserError(f"Clover does not fit this target: {error}.") from None
         width = config.hidden_size
-        for name, weight in made.augmenting.named_parameters():
+        for name, weight in heads_part.augmenting.named_parameters():
             if "o_proj" in name or "down_proj" in name:
-                weight.zero_()  # what attention and MLP add to the rows
-        for decoder in (made.extract, made.decoder):
+                weight.zero_()  # so attention and MLP add nothing to the rows
+        for decoder in (heads_part.extract, heads_part.decoder):
             decoder.begin()
-        for linear in (made.first, made.later):
+        for linear in (heads_part.first, heads_part.later):
             linear.weight.uniform_(0, SMALL)
             linear.weight[:, :width] += torch.eye(width)
             linear.bias.zero_()
         final = getattr(final_norm(target), "weight", torch.ones(1))
-        made.head_norm.weight.fill_(final.square().mean().sqrt())
-        return made
+        heads_part.head_norm.weight.fill_(final.square().mean().sqrt())
+        return heads_part
 
     def states(self, features: Tensor, following: Tensor, cache: Cache | None = None) -> Tensor:
-        """features [S, R, H] of the target, and the embeddings [S, R, H] of the tokens that followed -> [S, R, H].
+        """Map the target's features [S, R, H] and the embeddings [S, R, H] of the tokens after them to the block's rows
+        [S, R, H].
 
-        cache: of the augmenting block; holds the rows read before and takes these up.
+        cache: the cache of the augmenting block. It holds the rows read before, and the new rows are added to it.
         """
         rows = self.extract(features, following)
         output = self.augmenting(
@@ -123,11 +125,13 @@ class CloverHeads(HeadsPart):
         return output.last_hidden_state
 
     def next(self, hidden: Tensor, embedding: Tensor) -> Tensor:
-        """The hidden state [..., H] of the next head, given the last one's and the embedding of its token."""
+        """Return the hidden state [..., H] of the next head, from the hidden state of the head before it and the
+        embedding of the token that this head drafted."""
         return self.decoder(hidden, embedding)
 
     def spoken(self, hidden: Tensor, embedding: Tensor | None = None) -> Tensor:
-        """The state that the target's head turns into logits. embedding: of the token before; None for head 0."""
+        """Return the state that the target's head turns into logits. embedding: the embedding of the token drafted
+        last; None for head 0."""
         if embedding is None:
             return self.head_norm(self.first(hidden))
         return self.head_norm(self.later(torch.cat([hidden, embedding], -1)))

@@ -1,6 +1,7 @@
-"""Clover: a recurrent cell after an augmenting block learns the target's distributions.
+"""Trains Clover: a recurrent cell after an augmenting block learns the target's distributions.
 
-At the start the cell repeats the target's state, and the target's head reads from it the token before the wanted one.
+At the start the cell repeats the target's state, from which the target's head reads the token before the one to
+predict.
 """
 
 import torch.nn.functional as F

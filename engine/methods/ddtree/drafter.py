@@ -1,8 +1,8 @@
 """The most probable paths through a block's marginals form the tree.
 
-DDTree (Ringel, 2026): positions of a block are independent, so the probability of a path is
-the product of its marginals, and a heap yields the best paths. Nothing is drawn; the tree
-is judged one-hot and is therefore exact whatever its shape.
+DDTree (Ringel, 2026): positions of a block are independent, so the probability of a path is the product of its
+marginals, and a heap yields the best paths. Nothing is drawn. The tree is judged one-hot, so it is exact whatever its
+shape.
 """
 
 from engine.core.drafter import tree_size

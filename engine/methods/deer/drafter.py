@@ -1,9 +1,9 @@
 """DEER: a separate diffusion language model drafts a long block in one denoising step.
 
-Cheng et al., "DEER: Draft with Diffusion, Verify with Autoregressive Models" (2025). The drafter reads only
-the text, no states of the target. All positions of a block are filled in one pass, so no guess rests on an earlier
-guess, and a long block costs as many passes as a short one. The positions are independent given the text, so the q at
-each is the true law of its token.
+Cheng et al., "DEER: Draft with Diffusion, Verify with Autoregressive Models" (2025). The drafter reads only the text,
+no states of the target. All positions of a block are filled in one pass, so no guess rests on an earlier guess, and a
+long block costs as many passes as a short one. Given the text, the positions are independent, so the q at each position
+is the true law of its token.
 """
 
 from engine.core.drafter import Drafter
@@ -52,7 +52,7 @@ class DeerDrafter(Drafter):
         return tree
 
     def _laws(self, context, length: int):
-        """[length, V], on the host."""
+        """Return the laws [length, V] of the next ``length`` positions, on the host."""
         fresh = tensor_of(context[self._read.length :], self._device)
         logits = self._read.fill(fresh, min(length, self.model.config.block_size))
         self._passes += 1
@@ -64,7 +64,7 @@ class DeerDrafter(Drafter):
             kept.tree.exhibits.append(self._curve(kept))
 
     def _curve(self, kept) -> Curve:
-        """How sure each place was, and how far the block was kept."""
+        """Show how sure the model was at each position, and how many tokens of the block were kept."""
         laws = [kept.tree.shown_law(place) for place in range(-1, len(kept.tree) - 1)]
         sure = [float(law.max()) for law in laws]
         return Curve(

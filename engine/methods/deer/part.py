@@ -1,11 +1,12 @@
-"""A separate diffusion language model: it reads text, not the target's states, and fills masked blocks after the text.
+"""A separate diffusion language model that reads text, not the target's states, and fills masked blocks after the text.
 
-The drafter of DEER (Cheng et al., "DEER: Draft with Diffusion, Verify with Autoregressive Models", 2025). The text is
-read causally, so that it is read once and kept as keys and values; the block after it, a separator and B masks, sees
-the whole text and all of itself, and is filled in one pass. The model has its own embeddings and head, one matrix, with
-a row each for mask and separator after the target's tokens. Layers are those of the DFlash drafter.
+It is the drafter of DEER (Cheng et al., "DEER: Draft with Diffusion, Verify with Autoregressive Models", 2025). The
+text is read causally, so each token is read once and kept as keys and values. The block after the text is a separator
+and B masks; its rows see the whole text and the whole block, and all masks are filled in one pass. The model has its
+own embeddings, which are also its head; after the rows of the target's tokens they have a row for the mask and one for
+the separator. The layers are built like those of the DFlash drafter.
 
-Letters in shapes: H hidden size, S texts, T rows of text, A blocks, B masks of a block, V the target's vocabulary.
+Letters in shapes: H hidden size, S texts, T tokens of a text, A blocks, B masks of a block, V the target's vocabulary.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from engine.methods.shared.dflash_model import MOST_LAYERS, DFlashLayer
 from engine.methods.shared.module_columns import ModuleColumns
 from engine.parts.module_part import ModulePart, sizes_of
 
-CHUNK = 512  # tokens of a text that are read at a time; bounds the mask
+CHUNK = 512  # tokens of a text that are read at a time; bounds the size of the mask
 
 
 @dataclass
@@ -50,13 +51,14 @@ class DiffusionLMConfig:
 
     @classmethod
     def of(cls, raw: Mapping) -> DiffusionLMConfig:
-        """The sizes in a config.json. Raises ValueError; its message is a clause with which the caller's sentence ends."""
-        made = sizes_of(cls, raw)
-        if made.num_hidden_layers > MOST_LAYERS:
-            raise ValueError(f"{made.num_hidden_layers} layers are too many")
-        if made.num_attention_heads % made.num_key_value_heads or made.head_dim % 2:
+        """Return the sizes given by a config.json. Raises ValueError for impossible sizes; its message completes the
+        caller's sentence."""
+        config = sizes_of(cls, raw)
+        if config.num_hidden_layers > MOST_LAYERS:
+            raise ValueError(f"{config.num_hidden_layers} layers are too many")
+        if config.num_attention_heads % config.num_key_value_heads or config.head_dim % 2:
             raise ValueError("its heads do not fit together")
-        return made
+        return config
 
 
 class DiffusionLM(ModulePart):
@@ -90,25 +92,26 @@ class DiffusionLM(ModulePart):
         return cls(config).eval().requires_grad_(False)
 
     def turn(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """cos and sin at these positions of the text."""
+        """Return cos and sin of the rotary embedding at these positions of the text."""
         config = self.config
         return rotary(positions, config.head_dim, config.rope_theta, self.norm.weight.dtype)
 
     def head(self, hidden: Tensor) -> Tensor:
-        """[..., H] -> logits [..., V]; mask and separator are never drafted."""
+        """Map hidden states [..., H] to logits [..., V], which have no entries for mask and separator."""
         return self.norm(hidden) @ self.embed_tokens.weight[: self.config.vocab_size].T
 
     def block(self, count: int, device: torch.device) -> Tensor:
-        """int64 [count + 1]: the separator and ``count`` masks."""
+        """Return the tokens of an empty block, int64 [count + 1]: the separator and ``count`` masks."""
         tokens = torch.full((count + 1,), self.config.mask, device=device)
         tokens[0] = self.config.separator
         return tokens
 
     def forward(self, tokens: Tensor, anchors: Tensor, blocks: Tensor) -> Tensor:
-        """Training: many blocks of many texts at once, each equal to ``ReadText.fill``.
+        """Return the logits [S, A, B, V] for many blocks of many texts at once, for training. Each block gets the
+        logits that ``ReadText.fill`` would give it.
 
-        tokens int64 [S, T]; anchors int64 [S, A]: the last token before each block; blocks int64 [S, A, B + 1], the
-        separator first. -> logits [S, A, B, V]
+        tokens: int64 [S, T]. anchors: int64 [S, A], the place of the last token before each block. blocks: int64 [S, A,
+        B + 1], the tokens of the blocks, the separator first.
         """
         texts, length = tokens.shape
         count, width = blocks.shape[1:]
@@ -129,14 +132,14 @@ class DiffusionLM(ModulePart):
         return self.head(rows[:, length:].unflatten(1, (count, width))[:, :, 1:])
 
     def nothing(self, *batch: int) -> KeyValue:
-        """Keys and values of no text."""
+        """Return the keys and values of an empty text."""
         config, weight = self.config, self.norm.weight
         empty = weight.new_empty(*batch, config.num_key_value_heads, 0, config.head_dim)
         return empty, empty
 
 
 class ReadText:
-    """One text as keys and values. length: number of its tokens read so far."""
+    """One text that the model reads, as keys and values. length: the number of tokens read so far."""
 
     def __init__(self, model: DiffusionLM) -> None:
         self._model = model
@@ -145,18 +148,19 @@ class ReadText:
 
     @torch.no_grad()
     def read(self, tokens: Tensor) -> None:
-        """Append tokens, int64 [n]."""
+        """Append tokens, int64 [n], to the text."""
         for part in tokens.split(CHUNK):
             self._pass(part, part.new_empty(0))
 
     @torch.no_grad()
     def fill(self, tokens: Tensor, count: int) -> Tensor:
-        """Append a few tokens, int64 [n], and fill ``count`` masks after them in the same pass -> logits
-        [count, V]."""
+        """Append a few tokens, int64 [n], and fill ``count`` masks after them in the same pass. Returns the logits
+        [count, V] of the masks."""
         return self._model.head(self._pass(tokens, self._model.block(count, tokens.device))[1:])
 
     def _pass(self, tokens: Tensor, block: Tensor) -> Tensor:
-        """The hidden states of the block's rows."""
+        """Append the tokens, and return the hidden states of the block's rows after them. The block's rows are not
+        kept."""
         model, new = self._model, len(tokens)
         total = new + len(block)
         places = torch.arange(total, device=tokens.device)
@@ -167,10 +171,10 @@ class ReadText:
         rows = model.embed_tokens(torch.cat([tokens, block]))
         fresh = []
         for place, layer in enumerate(model.layers):
-            known = self._columns.read(place) if self.length else model.nothing()
-            read = layer.input_layernorm(rows[:new])
-            fresh.append(layer.self_attn.keys_values(read, cos[:new], sin[:new]))
-            rows = layer(rows, cos, sin, known, mask)
+            before_pair = self._columns.read(place) if self.length else model.nothing()
+            normed = layer.input_layernorm(rows[:new])
+            fresh.append(layer.self_attn.keys_values(normed, cos[:new], sin[:new]))
+            rows = layer(rows, cos, sin, before_pair, mask)
         for place, pair in enumerate(fresh):
             self._columns.append(place, *pair)
         self.length += new
@@ -178,7 +182,7 @@ class ReadText:
 
 
 def tensor_of(tokens, device) -> Tensor:
-    """int64 on the model's device."""
+    """Return these tokens as an int64 tensor on the model's device."""
     return to_device(torch.tensor(list(tokens), dtype=torch.int64), device)
 
 

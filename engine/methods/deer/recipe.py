@@ -1,13 +1,13 @@
-"""The diffusion language model of DEER, aligned to the target in two stages.
+"""Trains the diffusion language model of DEER in two stages, both on the target's distributions.
 
 Cheng et al., "DEER: Draft with Diffusion, Verify with Autoregressive Models" (2025). Stage one, continuation: the
-target's text is cut at random, a separator is set after the cut, and a random share of the tokens after it is masked;
-the model learns the masked tokens, each block weighted by 1 / share, as in masked diffusion. Stage two, the places
-right after the cut: the whole block is masked, as in a draft, and the weight of the loss falls off exponentially with
-the distance from the cut. The paper starts from a pre-trained diffusion model; here the layers and embeddings start as
-copies of the target's, and both stages learn from the target's distributions.
+target's text is cut at random, a separator follows the cut, and a random share of the tokens after it is masked. The
+model learns the masked tokens, and each block is weighted by 1 / share, as in masked diffusion. Stage two, the
+positions right after the cut: the whole block is masked, as in a draft, and the weight of the loss falls exponentially
+with the distance from the cut. The paper starts from a pre-trained diffusion model. Here the layers and embeddings
+start as copies of the target's.
 
-Letters in shapes: S windows, T tokens of each, A blocks, B masks of a block, V vocabulary.
+Letters in shapes: S windows, T tokens of a window, A blocks, B masks of a block, V vocabulary.
 """
 
 import torch
@@ -22,10 +22,10 @@ from engine.training.distill import divergence_loss
 from engine.training.new_models import attention_shape
 from engine.training.student import Lesson, Student
 
-ROWS = 192  # rows of all blocks together, per window of a lesson
+ROWS = 192  # rows of all blocks of one window together
 REFINED_FROM = 5 / 8
-"""The share of the training after which the second stage begins; it falls on a look of the recipe."""
-AT_ONCE = 32  # blocks of a text that are measured at a time
+"""The second stage begins after this share of the training, at a measurement of the recipe."""
+AT_ONCE = 32  # blocks of a text that are measured in one pass
 
 
 class DeerStudent(Student):
@@ -49,7 +49,7 @@ class DeerStudent(Student):
 
     def start(self) -> DiffusionLM:
         config, settings = self.config, self.settings
-        made = DiffusionLM(
+        model = DiffusionLM(
             DiffusionLMConfig(
                 vocab_size=config.vocab_size,
                 hidden_size=config.hidden_size,
@@ -60,16 +60,16 @@ class DeerStudent(Student):
                 **attention_shape(config),
             )
         )
-        for weight in made.parameters():
+        for weight in model.parameters():
             if weight.dim() == 2:
                 nn.init.normal_(weight, std=0.02)
-        self._copy(made)
-        return made
+        self._copy(model)
+        return model
 
     @torch.no_grad()
     def _copy(self, made: DiffusionLM) -> None:
-        """Copy whatever has the same shape in the target: embeddings, layers from both ends of its stack, the final
-        norm."""
+        """Copy all weights that have the same shape in the target: embeddings, layers from both ends of the target's
+        stack, final norm."""
         rows = self.target.get_input_embeddings().weight
         made.embed_tokens.weight[: len(rows)].copy_(rows)
         made.embed_tokens.weight[len(rows) :].copy_(rows.mean(0))
@@ -99,8 +99,8 @@ class DeerStudent(Student):
     def lessons(
         self, config: DiffusionLMConfig, lesson: Lesson, anchors: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The tokens in the blocks after these anchors, int64 [S, A, B + 1], and the weight of each place, [S, A, B]: 0
-        where its token is visible."""
+        """Return the tokens of the blocks after these anchors, int64 [S, A, B + 1], and the weight of each position in
+        the loss, [S, A, B], which is 0 where the token is not masked or does not count."""
         size = config.block_size
         shape = (*anchors.shape, size)
         steps = torch.arange(1, size + 1, device=anchors.device)
@@ -125,8 +125,8 @@ class DeerStudent(Student):
         empty = part.block(size, lesson.tokens.device)
         roots = torch.arange(length, device=lesson.tokens.device).expand(texts, -1)
         best = [
-            part(lesson.tokens, some, empty.expand(*some.shape, -1)).argmax(-1)
-            for some in roots.split(AT_ONCE, dim=1)
+            part(lesson.tokens, anchors, empty.expand(*anchors.shape, -1)).argmax(-1)
+            for anchors in roots.split(AT_ONCE, dim=1)
         ]
         truth = F.pad(lesson.tokens, (0, size), value=-1).unfold(1, size, 1)[:, 1:]
         right = torch.cat(best, 1) == truth
@@ -134,7 +134,7 @@ class DeerStudent(Student):
 
 
 def copy_matching(mine: nn.Module, theirs: nn.Module) -> None:
-    """Copy the weights that have the same name and shape."""
+    """Copy from ``theirs`` the weights that have the same name and shape in ``mine``."""
     weights = dict(theirs.named_parameters())
     for name, weight in mine.named_parameters():
         if name in weights and weights[name].shape == weight.shape:

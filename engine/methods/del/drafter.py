@@ -1,14 +1,14 @@
 """The target drafts with its first layers; the number of layers and of drafted tokens is chosen at every step.
 
-Entezari Zarch et al., "DEL: Context-Aware Dynamic Exit Layer for Efficient Self-Speculative Decoding"
-(2025). The shadow tokens of every exit are computed from the hidden states at the verified positions, including the
-last positions of the prompt; see ``engine.methods.del.exits``. The target goes on from the exit, so each
-layer reads a drafted row once; only where its passes are compiled for a CPU does it read the rows again from the first
-layer, because one graph of all layers takes less time there than a graph for each layer that is left.
+Entezari Zarch et al., "DEL: Context-Aware Dynamic Exit Layer for Efficient Self-Speculative Decoding" (2025). The
+shadow tokens of every exit are computed from the hidden states at the verified positions, which include the last
+positions of the prompt; see ``engine.methods.del.exits``. To verify, the target goes on from the exit, so each layer
+reads a drafted row once. Only if the target's passes are compiled for a CPU does it read the rows again from the first
+layer, because there one graph of all layers takes less time than a graph for each of the remaining layers.
 
-Beyond the paper: where plain decoding gives the most tokens per layer, nothing is drafted (``when``). A small
-target's head costs as much as a layer, so the head is then counted too, and the exits are measured only every few
-steps. With ``when=always`` the plan is the paper's, which counts layers alone.
+Beyond the paper: where plain decoding gives the most tokens per layer, nothing is drafted (``when``). In a small target
+the head costs as much as a layer, so the head is then counted too, and the exits are measured only every few steps.
+With ``when=always`` the plan is the paper's, which counts layers alone.
 """
 
 from dataclasses import dataclass
@@ -112,11 +112,13 @@ class DynamicExitDrafter(OwnLayersDrafter):
 
     @torch.no_grad()
     def _look(self, features: Tensor) -> None:
-        """Record the tokens that each exit would have drafted at verified positions. features: [R, L*H] at these."""
+        """Record the token that each exit would have drafted at verified positions. features: [R, L*H], the hidden
+        states of all layers at these R positions."""
         if not len(features):
             return
         layers = self.target.layers
-        states = features.unflatten(-1, (layers, -1)).transpose(0, 1)  # [L, R, H]; last is normed
+        # [L, R, H]; the states of the last layer are normed already
+        states = features.unflatten(-1, (layers, -1)).transpose(0, 1)
         states = torch.cat([self.target.norm(states[:-1]), states[-1:]]).flatten(0, 1)
         tokens, sure = [], []
         for part in states.split(max(1, ELEMENTS // self.target.vocab_size)):
@@ -137,7 +139,8 @@ class DynamicExitDrafter(OwnLayersDrafter):
 
 @dataclass(frozen=True)
 class Shown:
-    """The exits by which a step was planned. most: tokens that it could have drafted."""
+    """The exits by which a step was planned, for the exhibits. most: the most tokens that the step could have
+    drafted."""
 
     exits: Exits
     plan: Plan
@@ -145,7 +148,7 @@ class Shown:
 
     @property
     def accepted(self) -> list[float]:
-        """By exit."""
+        """For each exit, the share of its shadow tokens that equal the target's token."""
         return [round(share, 3) for share in self.exits.acceptance.tolist()]
 
     def stack(self) -> Exhibit:

@@ -1,4 +1,4 @@
-"""The block-diffusion drafters for unrecorded texts: their marginals stay on the device."""
+"""The block-diffusion drafter for unrecorded texts on a GPU: its marginals stay on the device."""
 
 import math
 from dataclasses import replace
@@ -10,9 +10,9 @@ from engine.methods.shared.static_block_context import choose
 
 
 class DeviceDFlash(DFlashDrafter):
-    """DFlashDrafter whose block is read, filled and picked from in one captured graph.
+    """Drafts as DFlashDrafter does, but one captured graph reads the block, fills it and picks the tokens.
 
-    Tokens and q stay on the device until they are judged; a sampled block is given its uniforms in advance.
+    Tokens and q stay on the device until they are judged. A sampled block gets its uniforms in advance.
     """
 
     def propose(self, context, max_depth):

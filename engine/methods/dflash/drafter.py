@@ -1,8 +1,8 @@
 """A block-diffusion drafter on the target's hidden states: one denoising step, one chain.
 
-DFlash (Chen et al., 2026): the drafter sees features of the committed text and fills a whole
-block of masks in a single pass. The positions are independent given the text, so the q at each
-position is the true law of its token, whatever was drafted before it.
+DFlash (Chen et al., 2026): the drafter reads features of the committed text and fills a whole block of masks in a
+single pass. Given the text, the positions are independent, so the q at each position is the true law of its token,
+whatever was drafted before it.
 """
 
 from engine.core.arm import Arm

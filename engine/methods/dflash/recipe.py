@@ -1,9 +1,11 @@
-"""Trains the drafter of DFlash for any target: many random blocks of each window share one pass of the target.
+"""Trains the drafter of DFlash for any target; many random blocks of a window share one pass of the target.
 
-It begins with the target's last layers. With vocabulary=N its head is cut to the N tokens that the target writes most
-often, with the target's rows; row i of a block learns the target's distribution over these tokens at its place.
+The drafter begins with the target's last layers. With vocabulary=N its head has only the N tokens that the target
+writes most often, with the target's rows. Row i of a block learns the target's distribution over these tokens at its
+place.
 
-For SmolLM2-135M two layers and a head of 8,192 tokens are read for a block, 12 M numbers; the whole head would be 28 M.
+For SmolLM2-135M, two layers and a head of 8,192 tokens, 12 M numbers, are read for a block; the whole head would have
+28 M.
 """
 
 from __future__ import annotations
@@ -28,14 +30,14 @@ from engine.training.diffusion import (
 from engine.training.student import Lesson, Student
 
 BLOCKED = 0.75
-"""Rows of random blocks for each token of a window."""
+"""The number of rows of random blocks for each token of a window."""
 AT_ONCE = 64  # blocks that are measured in one pass
 
 
 class DFlashStudent(Student):
     key = "dflash"
     summary = "a drafter that fills a block at once"
-    of_family = False  # the recipe `align` trains the family's
+    of_family = False  # the recipe `align` trains the drafter of the family
     options = (
         Option("layers", "int", 2, "Layers of the drafter.", 1, 64),
         Option("block", "int", 8, "Rows of a block, the root among them.", 2, 32),
@@ -77,11 +79,11 @@ class DFlashStudent(Student):
         self._rows = rows_of(self.target, self._tokens)
 
     def start(self) -> DFlashModel:
-        made = DFlashModel(self._shape)
-        start_from(made, self.target)
+        model = DFlashModel(self._shape)
+        start_from(model, self.target)
         if self._shape.draft_vocab_size:
-            made.t2d[self._tokens.cpu()] = True
-        return made
+            model.t2d[self._tokens.cpu()] = True
+        return model
 
     def loss(self, part: DFlashModel, lesson: Lesson) -> Tensor:
         size = self._shape.block_size
@@ -95,16 +97,16 @@ class DFlashStudent(Student):
         size, (rows, length) = self._shape.block_size, lesson.tokens.shape
         places = torch.arange(1, length, device=lesson.tokens.device)
         padded = F.pad(lesson.tokens, (0, size), value=-1).unfold(1, size, 1)[:, :, 1:]
-        found = torch.zeros_like(lesson.tokens)
-        for some in places.split(AT_ONCE):
-            anchors = some.expand(rows, -1)
+        lengths = torch.zeros_like(lesson.tokens)
+        for some_places in places.split(AT_ONCE):
+            anchors = some_places.expand(rows, -1)
             roots = lesson.tokens.gather(1, anchors)
             mask = self._shape.mask_token_id
             blocks = block_embeddings(self._embedding, roots, size, mask)
             hidden = part(lesson.features, blocks, anchors)[:, :, 1:]
-            right = self._tokens[self._head(hidden).argmax(-1)] == padded[:, some]
-            found[:, some] = run_lengths(right.flatten(0, 1)).unflatten(0, (rows, -1))
-        return found
+            right = self._tokens[self._head(hidden).argmax(-1)] == padded[:, some_places]
+            lengths[:, some_places] = run_lengths(right.flatten(0, 1)).unflatten(0, (rows, -1))
+        return lengths
 
     def _head(self, hidden: Tensor) -> Tensor:
         return F.linear(hidden, self._rows)

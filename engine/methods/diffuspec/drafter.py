@@ -1,9 +1,9 @@
 """DiffuSpec: the block is a lattice, and the draft is the path through it that reads best from left to right.
 
-Li et al., "DiffuSpec: Unlocking Diffusion Language Models for Speculative Decoding" (2025); the search and the
-adaptive length are in ``engine.methods.diffuspec.path_search``. The paper's causal proxy is a 3-gram model of a corpus; here the
-corpus is a datastore, and the text so far is counted as well. The path is searched, not drawn, so it is judged one-hot
-and is exact.
+Li et al., "DiffuSpec: Unlocking Diffusion Language Models for Speculative Decoding" (2025); the search and the adaptive
+length are in ``engine.methods.diffuspec.path_search``. The paper's causal proxy is a 3-gram model of a corpus. Here the
+corpus is a datastore, and n-grams of the text so far are counted as well. The path is found by search and not drawn, so
+it is judged one-hot and is exact.
 """
 
 from engine.core.exhibits import Choice, Gauge, Lattice
@@ -13,7 +13,7 @@ from engine.methods.diffuspec.causal_proxy import CausalProxy
 from engine.methods.diffuspec.path_search import Column, DraftLength, Path, best_path, columns_of
 from engine.methods.shared.block_drafter import DiffusionDrafter
 
-SHOWN = 6  # candidates of a position in the lattice
+SHOWN = 6  # candidates of a position that the exhibit shows
 
 
 class DiffuSpecDrafter(DiffusionDrafter):
@@ -62,9 +62,9 @@ class DiffuSpecDrafter(DiffusionDrafter):
         self._ends = frozenset(self.target.end_tokens)
 
     def propose(self, context, max_depth):
-        settings, wanted = self.settings, self._next_length.next()
+        settings, length = self.settings, self._next_length.next()
         self._proxy.read(context)
-        marginals = self._marginals(context, min(max_depth, wanted)).cpu()
+        marginals = self._marginals(context, min(max_depth, length)).cpu()
         columns = columns_of(
             marginals, settings["mass"], settings["candidates"], sorted(self._ends)
         )
@@ -90,17 +90,17 @@ class DiffuSpecDrafter(DiffusionDrafter):
     def _gauge(self, drafted: int) -> Gauge:
         length = self._next_length
         kept = length.kept
-        told = "Nothing is known of earlier drafts yet."
+        note = "Nothing is known of earlier drafts yet."
         if kept is not None:
-            told = f"Lately {length.drafted:.1f} tokens were drafted in a step, and {kept:.1f} (the mark) kept."
+            note = f"Lately {length.drafted:.1f} tokens were drafted in a step, and {kept:.1f} (the mark) kept."
         title = "Length of the draft"
         return Gauge(
-            title, drafted, minimum=0, maximum=length.longest, mark=kept, unit="tokens", note=told
+            title, drafted, minimum=0, maximum=length.longest, mark=kept, unit="tokens", note=note
         )
 
 
 def lattice(columns: list[Column], path: Path) -> Lattice:
-    """The positions on the path, each with its few likeliest candidates and the chosen one."""
+    """Show the positions of the path, each with its few likeliest candidates and the chosen one."""
     shown, rows = [], []
     for column, row in zip(columns, path.rows, strict=False):
         few: list[Choice] = column[:SHOWN]

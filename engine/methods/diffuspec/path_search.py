@@ -1,8 +1,9 @@
-"""A left-to-right path through a token lattice: DiffuSpec's causal-consistency path search, and its length.
+"""A left-to-right path through a token lattice: DiffuSpec's causal-consistency path search, and the length of its
+drafts.
 
 Li et al., "DiffuSpec: Unlocking Diffusion Language Models for Speculative Decoding" (2025). Each position of a
-diffusion model's block offers its likeliest tokens; the likeliest tokens of all positions often form no sentence,
-because no position knows the choices of the others. A beam search adds a small causal model's opinion of each step.
+diffusion model's block offers its likeliest tokens. The likeliest tokens of all positions often form no sentence,
+because no position knows the choices of the others. A beam search adds the log-probabilities of a small causal model.
 """
 
 import math
@@ -17,8 +18,11 @@ Column = list[Choice]
 
 
 def columns_of(marginals: Tensor, mass: float, most: int, ends: Sequence[int] = ()) -> list[Column]:
-    """The candidates of each position of [L, V], the likeliest first: as few as hold this much probability, at least
-    one and at most ``most``; in addition the tokens that end a text, so that a path may end anywhere."""
+    """Return the candidates of each position of marginals [L, V], the likeliest first.
+
+    A position has the fewest candidates that together hold the probability ``mass``, but at most ``most``. The tokens
+    in ``ends``, which end a text, are added at every position, so that a path may end anywhere.
+    """
     values, tokens = marginals.topk(min(most, marginals.shape[-1]), dim=-1)
     columns = []
     for place, (row, ids) in enumerate(zip(values.tolist(), tokens.tolist(), strict=True)):
@@ -28,8 +32,8 @@ def columns_of(marginals: Tensor, mass: float, most: int, ends: Sequence[int] = 
                 break
             column.append(Choice(token, p))
             held += p
-        known = {choice.token for choice in column}
-        ending = ((token, float(marginals[place, token])) for token in ends if token not in known)
+        chosen = {choice.token for choice in column}
+        ending = ((token, float(marginals[place, token])) for token in ends if token not in chosen)
         column += [Choice(token, p) for token, p in ending if p > 0]
         columns.append(column)
     return columns
@@ -37,7 +41,8 @@ def columns_of(marginals: Tensor, mass: float, most: int, ends: Sequence[int] = 
 
 @dataclass(frozen=True)
 class Path:
-    """rows: the index in each column. score: weighted sum of both models' log-probabilities."""
+    """A path through the lattice. rows: the index of the chosen candidate in each column. score: the weighted sum of
+    both models' log-probabilities."""
 
     rows: tuple[int, ...] = ()
     tokens: tuple[int, ...] = ()
@@ -51,8 +56,11 @@ def best_path(
     beam: int,
     ends: frozenset[int] = frozenset(),
 ) -> Path:
-    """causal(tokens of the path so far, token): log-probability of the causal model. weight: of the diffusion model
-    (0 to 1); the rest is the causal model's. The search ends early if the best path so far ends a text."""
+    """Return the best path that a beam search finds; it ends early if the best path so far ends a text.
+
+    causal(tokens of the path so far, token): the causal model's log-probability of the token. weight: the weight of the
+    diffusion model, 0 to 1; the causal model has the rest.
+    """
     paths = [Path()]
     for column in columns:
         grown = [
@@ -75,10 +83,11 @@ def best_path(
 
 @dataclass
 class DraftLength:
-    """The length of the next draft: that of recent drafts, plus ``growth`` while everything drafted is kept.
+    """The length of the next draft: the mean length of recent drafts, plus ``growth`` while all drafted tokens are
+    kept.
 
-    Drafted and kept lengths are moving averages with weight ``recent`` for the last step. The first draft is the
-    shortest.
+    Drafted and kept lengths are moving averages in which the last step has the weight ``recent``. The first draft has
+    the length ``shortest``.
     """
 
     shortest: int
@@ -89,7 +98,7 @@ class DraftLength:
     kept: float | None = field(default=None)
 
     def see(self, drafted: int, kept: int) -> None:
-        """drafted: tokens of the path, up to an end of text. kept: how many of them were kept."""
+        """Record a step. drafted: tokens of the path, up to an end of text. kept: how many of them were kept."""
         self.drafted = self._mean(self.drafted, drafted)
         self.kept = self._mean(self.kept, kept)
 

@@ -1,7 +1,8 @@
-"""A block is filled in several denoising passes: sure words first, then the others, which can see the sure ones.
+"""A block is filled in several denoising passes: confident words first, then the others, which can see the words filled
+before.
 
-Dimple's confident decoding (Yu et al., "Dimple: Discrete Diffusion Multimodal Large Language Model with
-Parallel Decoding", 2025) serves here as the unmasking policy of a block-diffusion drafter.
+Dimple's confident decoding (Yu et al., "Dimple: Discrete Diffusion Multimodal Large Language Model with Parallel
+Decoding", 2025) serves here as the unmasking policy of a block-diffusion drafter.
 """
 
 from engine.methods.shared.unmasking import LENGTH, PASSES, Confident, UnmaskingDrafter, threshold

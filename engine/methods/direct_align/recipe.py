@@ -1,8 +1,8 @@
 """Direct alignment: a pre-trained draft is fine-tuned with TVD++ on text that the target wrote.
 
-Goel et al., Direct Alignment of Draft Model for Speculative Decoding with Chat-Fine-Tuned LLMs (2024). TVD++ is the
-gradient of the total variation as a policy gradient with normalised rewards (``divergences.tvd_plus_plus``). Nine
-windows of the target's text are mixed with one of pre-training text, as in the paper.
+Goel et al., Direct Alignment of Draft Model for Speculative Decoding with Chat-Fine-Tuned LLMs (2024). TVD++ computes
+the gradient of the total variation as a policy gradient with normalised rewards (``divergences.tvd_plus_plus``). For
+nine windows of the target's text there is one of pre-training text, as in the paper.
 """
 
 from functools import partial

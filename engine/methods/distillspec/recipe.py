@@ -1,9 +1,9 @@
 """DistillSpec: a draft learns the target's distributions on text that the draft itself writes.
 
-Zhou et al., DistillSpec: Improving Speculative Decoding via Knowledge Distillation (ICLR 2024). Its two choices are
-options here: which share of the batches is on-policy (the draft continues the beginnings of the windows with its own
-draws, and the target gives its distributions there), and which divergence is the loss. The other batches are the
-target's own text and the corpora, in turn.
+Zhou et al., DistillSpec: Improving Speculative Decoding via Knowledge Distillation (ICLR 2024). The paper's two choices
+are options here. The first is the share of on-policy batches, in which the draft continues the beginnings of the
+windows with its own draws, and the target gives its distributions there. The second is the divergence that is the loss.
+The other batches are the target's own text and the corpora, in turn.
 """
 
 import torch
@@ -38,7 +38,8 @@ class DistilledStudent(DraftStudent):
         return draft_loss(part, lesson, lesson.tokens, lesson.counted, divergence)
 
     def own_lesson(self, part: nn.Module, lesson: Lesson, noise: torch.Generator) -> Lesson:
-        """The windows' beginnings, an eighth to a half, continued by the draft; only the draft's tokens count."""
+        """Return a lesson in which the draft continues the beginnings of the windows, an eighth to a half of each; only
+        the draft's tokens count."""
         length = lesson.tokens.shape[1]
         prefix = int(torch.randint(length // 8, length // 2 + 1, (1,), generator=noise))
         tokens = continued(part, lesson.tokens[:, :prefix], length, noise)
@@ -48,9 +49,11 @@ class DistilledStudent(DraftStudent):
 
 @torch.no_grad()
 def continued(draft: nn.Module, prefixes: Tensor, length: int, noise: torch.Generator) -> Tensor:
-    """Text that a draft writes itself while it is being trained: the prefixes that it will meet when it drafts.
+    """Let a draft in training continue texts by draws at temperature 1, as it will when it drafts.
 
-    prefixes int64 [S, P] -> int64 [S, length], P < length: the same texts, continued by draws at temperature 1."""
+    prefixes: int64 [S, P], the beginnings of the texts, with P < length. Returns int64 [S, length]: the same texts,
+    continued.
+    """
     text, cache = prefixes, None
     while text.shape[1] < length:
         unread = text if cache is None else text[:, -1:]

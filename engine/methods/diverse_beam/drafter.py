@@ -1,12 +1,12 @@
 """Beam search in groups that avoid each other's words.
 
-Vijayakumar et al., Diverse Beam Search: Decoding Diverse Solutions from Neural Sequence Models (2016). The groups take their steps in
-turn. At each step a token costs a group ``diversity`` for each beam of the groups before it that has just taken the same token (the
-Hamming diversity of the paper). With one group this is plain beam search.
+Vijayakumar et al., Diverse Beam Search: Decoding Diverse Solutions from Neural Sequence Models (2016). The groups take
+their steps in turn. At each step a token costs a group ``diversity`` for each beam of an earlier group that has just
+taken the same token (the Hamming diversity of the paper). With one group this is plain beam search.
 
-Which beams go on, when a group has ended and which text is chosen are as in transformers: scores are log-probabilities, divided by the
-length of an ended text to the power of ``length_penalty``; a group goes on until it has as many ended texts as beams, and none of its
-beams is better than the worst of them.
+The beams that go on, the end of a group and the chosen text are decided as in transformers. A score is a
+log-probability; that of an ended text is divided by the text's length to the power of ``length_penalty``. A group goes
+on until it has as many ended texts as beams, and none of its beams scores better than the worst of these texts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from engine.methods.shared.text_search import Candidate, Path, SeveralTexts
 
 @dataclass
 class Group:
-    """running: the open texts with the sums of their log p. ended: those that are over, with their final scores."""
+    """One group of beams. running: the texts that go on, each with the sum of its log p. ended: the texts that have
+    ended, each with its final score."""
 
     running: list[tuple[float, Path]] = field(default_factory=lambda: [(0.0, ())])
     ended: list[tuple[float, Path]] = field(default_factory=list)
@@ -60,27 +61,27 @@ class DiverseBeamDrafter(SeveralTexts):
     def advance(self):
         paths = dict.fromkeys(path for group in self._groups for _, path in group.running)
         laws = {path: p.log() for path, p in self.laws(list(paths)).items()}
-        taken: Counter[int] = Counter()
+        taken_counts: Counter[int] = Counter()
         for group in self._groups:
             if group.running:
-                self._step(group, laws, taken)
-                taken.update(path[-1] for _, path in group.running)
-        ended = [one for group in self._groups for one in group.ended]
-        running = [one for group in self._groups for one in group.running]
+                self._step(group, laws, taken_counts)
+                taken_counts.update(path[-1] for _, path in group.running)
+        ended = [beam for group in self._groups for beam in group.ended]
+        running = [beam for group in self._groups for beam in group.running]
         self.candidates = [
             *(Candidate(path, score / self._weight(path)) for score, path in running),
             *(Candidate(path, score, ended=True) for score, path in ended),
         ]
-        self.candidates.sort(key=lambda one: -one.score)
+        self.candidates.sort(key=lambda beam: -beam.score)
         if not running:
             if not ended:
                 raise UserError(
                     "No beam can go on: nothing that may come next has any probability."
                 )
-            self.winner = max(ended, key=lambda one: one[0])[1]
+            self.winner = max(ended, key=lambda beam: beam[0])[1]
 
     def _step(self, group: Group, laws: dict[Path, Tensor], taken: Counter[int]) -> None:
-        """taken: how many beams of the groups before have just taken each token."""
+        """Take one step of a group. taken: for each token, how many beams of earlier groups have just taken it."""
         width = self.settings["width"]
         scores = torch.stack([laws[path] + score for score, path in group.running])
         for token, count in taken.items():
@@ -99,7 +100,7 @@ class DiverseBeamDrafter(SeveralTexts):
                 running.append((score, path))
             elif rank < width:
                 ended.append((score / self._weight(path), path))
-        group.ended = sorted(ended, key=lambda one: -one[0])[:width]
+        group.ended = sorted(ended, key=lambda text: -text[0])[:width]
         group.running = running[:width]
         if running and len(group.ended) == width:
             score, path = running[0]

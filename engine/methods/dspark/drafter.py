@@ -1,10 +1,10 @@
-"""DSpark: a block in one pass, tied together by a Markov head, and as much of it verified as pays.
+"""DSpark: a block in one pass, tied together by a Markov head; as much of it is verified as pays.
 
-DSpark (DeepSeek, 2026). The block is a block drafter's (``engine.methods.shared.block_drafter``); its places are read from left to
-right, and the Markov head moves each law by the token before it. Before a token is drawn, the confidence head tells how
-likely it is to be kept. Whether it is drafted is decided from this, from the tokens before it and from what the block says
-of later places whatever is drawn: the length is a stopping time of the draws, so q stays the true law of every drafted
-token and the text the target's.
+DSpark (DeepSeek, 2026). The block comes from a block drafter (``engine.methods.shared.block_drafter``). Its places are
+read from left to right, and the Markov head shifts the law of each place by the token before it. Before a token is
+drawn, the confidence head predicts how likely it is to be kept. Whether it is drafted depends on this prediction, on
+the tokens before it, and on the block's predictions for later places, which do not depend on any draw. So the length is
+a stopping time of the draws; q stays the true law of every drafted token, and the text follows the target's law.
 """
 
 from collections.abc import Sequence
@@ -21,13 +21,15 @@ from engine.methods.dspark.verified_length import expected_tokens, step_costs, w
 from engine.methods.shared.block_drafter import DiffusionDrafter
 from engine.methods.shared.block_walk import walk
 
-SHOWN = 4  # likeliest tokens before and after the Markov head
+SHOWN = 4  # likeliest tokens that are shown, by the backbone alone and after the Markov head
 
 
 @dataclass
 class Block:
-    """hidden [L, H], logits [L, V] of the backbone. chances: of each place to keep its token; of the places up to the one in
-    hand as they are, of later ones as if each token were the backbone's favourite. befores, laws: of the places so far."""
+    """The block of one step. hidden, logits: [L, H] and [L, V], from the backbone. chances: for each place, the chance
+    that its token is kept; at the places walked so far it is conditioned on the token drawn before, at later places on
+    the backbone's favourite. favourites: the backbone's likeliest tokens. befores, laws: the token before each place
+    walked so far, and its law."""
 
     hidden: Tensor
     logits: Tensor
@@ -63,8 +65,8 @@ class DSparkDrafter(DiffusionDrafter):
 
     @classmethod
     def at_fixed_size(cls, settings):
-        known = settings["row_cost"] or not settings["adaptive"]
-        return None if known else {**settings, "adaptive": False}
+        fixed = settings["row_cost"] or not settings["adaptive"]
+        return None if fixed else {**settings, "adaptive": False}
 
     @classmethod
     def build(cls, settings, models):
@@ -84,7 +86,7 @@ class DSparkDrafter(DiffusionDrafter):
         if self.settings["adaptive"]:
             before = torch.tensor([context[-1], *favourites[:-1]], device=hidden.device)
             odds = self.heads.odds(hidden, before).float().tolist()
-            block.chances = [self.heads.chance(one, place) for place, one in enumerate(odds)]
+            block.chances = [self.heads.chance(o, place) for place, o in enumerate(odds)]
 
         def law(place: int, before: int) -> Tensor | None:
             return self._law(block, place, before)
@@ -97,21 +99,22 @@ class DSparkDrafter(DiffusionDrafter):
         return tree
 
     def _law(self, block: Block, place: int, before: int) -> Tensor | None:
-        given = torch.tensor(before, device=block.hidden.device)
+        before_id = torch.tensor(before, device=block.hidden.device)
         if block.chances:
             if place and before != block.favourites[place - 1]:
-                odds = float(self.heads.odds(block.hidden[place], given))
+                odds = float(self.heads.odds(block.hidden[place], before_id))
                 block.chances[place] = self.heads.chance(odds, place)
             if not worth_more(block.chances, place, self._costs):
                 return None
-        row, bias = block.logits[place], self.heads.bias(given)
+        row, bias = block.logits[place], self.heads.bias(before_id)
         row = row + bias if self._tokens is None else row.index_add(-1, self._tokens, bias)
         block.befores.append(before)
         block.laws.append(display_distribution(row, self.sampling).cpu())
         return block.laws[-1]
 
     def _moved(self, block: Block) -> int:
-        """The first place where the Markov head changed the favourite; the last one if it changed none."""
+        """Return the first place whose likeliest token the Markov head changed, or the last place if it changed
+        none."""
         pairs = zip(block.laws, block.favourites, strict=False)
         changed = (place for place, (law, old) in enumerate(pairs) if int(law.argmax()) != old)
         return next(changed, len(block.laws) - 1)
@@ -134,11 +137,12 @@ def outcomes(drafted: int, accepted: int) -> list[str]:
 
 
 def bias_table(place: int, block: Block, logits: Tensor, sampling) -> Table:
-    """The likeliest tokens of a place by the backbone alone and after the Markov head."""
+    """Show the likeliest tokens of a place by the backbone alone and after the Markov head. logits: [L, V] of the
+    backbone."""
     old, new = display_distribution(logits[place], sampling), block.laws[place]
     few = min(SHOWN, len(new))
     ranked = new.topk(few).indices.tolist() + old.topk(few).indices.tolist()
-    rows = [[Token(one), float(old[one]), float(new[one])] for one in dict.fromkeys(ranked)]
+    rows = [[Token(token), float(old[token]), float(new[token])] for token in dict.fromkeys(ranked)]
     return Table(
         f"What the Markov head changes at place {place + 1}",
         ["token", "backbone alone", "after the token before"],
@@ -148,7 +152,7 @@ def bias_table(place: int, block: Block, logits: Tensor, sampling) -> Table:
 
 
 def confidence_table(tokens: Sequence[int], chances: Sequence[float], fates: list[str]) -> Table:
-    """The places that were drafted, and the one at which the draft ended."""
+    """Show the drafted places, and the place at which the draft ended."""
     rows, all_kept = [], 1.0
     for place, chance in enumerate(chances[: len(tokens) + 1]):
         all_kept *= chance
@@ -162,7 +166,7 @@ def confidence_table(tokens: Sequence[int], chances: Sequence[float], fates: lis
 
 
 def cost_curve(chances: Sequence[float], costs: Sequence[float], chosen: int) -> Curve:
-    """The table of costs beside the expected tokens, by length."""
+    """Show the expected tokens and the cost of a step by draft length."""
     tokens = expected_tokens(chances)
     costs = list(costs[: len(tokens)])
     rates = [count / cost for count, cost in zip(tokens, costs, strict=True)]

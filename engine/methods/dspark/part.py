@@ -1,10 +1,10 @@
-"""DSpark's heads on a block drafter's last states: the Markov head and the confidence head.
+"""DSpark's two heads on the last states of a block drafter: the Markov head and the confidence head.
 
-DSpark (DeepSeek, 2026). The Markov head adds W2 W1[token before] to the logits of a place, a matrix of low rank over pairs of
-tokens. The confidence head reads the state of a place and W1[token before] and tells how likely the token drawn there is to be
-kept. Published layout: ``markov_head.markov_w1.weight`` [V, R], ``markov_head.markov_w2.weight`` [K, R],
-``confidence_head.proj.{weight,bias}`` [1, H + R], [1], beside the tensors of the block drafter. Here a folder may hold the heads
-alone, and its config the temperature of each place.
+DSpark (DeepSeek, 2026). The Markov head adds W2 W1[token before] to the logits of a place: a low-rank matrix over pairs
+of tokens. The confidence head reads the state of a place and W1[token before], and predicts how likely the token drawn
+there is to be kept. Published layout: ``markov_head.markov_w1.weight`` [V, R], ``markov_head.markov_w2.weight`` [K, R],
+``confidence_head.proj.{weight,bias}`` [1, H + R], [1], in the same file as the tensors of the block drafter. Here a
+folder may hold the heads alone, and its config the temperature of each place.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ TEMPERATURES = "confidence_temperatures"
 
 
 class SparkHeads(BlockHeads):
-    """temperatures: of the confidence at each place of a block, the last one for all places beyond."""
+    """The Markov head and the confidence head. temperatures: one for the confidence at each place of a block; the last
+    one serves all further places."""
 
     key, noun = "spark_heads", "set of DSpark heads"
     published = {
@@ -35,8 +36,8 @@ class SparkHeads(BlockHeads):
     }
 
     def __init__(self, hidden: int, tokens: int, drafted: int, rank: int, reads: int) -> None:
-        """hidden: numbers of a state. tokens, drafted: of the target, and how many of them are drafted. reads: numbers that
-        the confidence head reads, 0 without one."""
+        """hidden: the size of a state. tokens: the size of the target's vocabulary. drafted: how many of these tokens
+        can be drafted. reads: the size of the confidence head's input; 0 means that there is no confidence head."""
         super().__init__()
         self.hidden = hidden
         self.embed_before = nn.Embedding(tokens, rank)
@@ -59,9 +60,9 @@ class SparkHeads(BlockHeads):
     def settle(self, config, target, folder):
         super().settle(config, target, folder)
         given = config.get(TEMPERATURES, [1.0])
-        if not isinstance(given, list) or not given or not all(1e-3 < one < 1e3 for one in given):
+        if not isinstance(given, list) or not given or not all(1e-3 < t < 1e3 for t in given):
             raise ValueError(f"its {TEMPERATURES} are not positive numbers")
-        self.temperatures = [float(one) for one in given]
+        self.temperatures = [float(t) for t in given]
 
     def fields(self):
         return {
@@ -70,17 +71,17 @@ class SparkHeads(BlockHeads):
             "markov_head_type": "vanilla",
             "enable_confidence_head": self.confidence is not None,
             "confidence_head_with_markov": self.with_markov,
-            TEMPERATURES: [round(one, 4) for one in self.temperatures],
+            TEMPERATURES: [round(temperature, 4) for temperature in self.temperatures],
             DENOISER: self.denoiser_digest,
         }
 
     @classmethod
     def tiny(cls, target, opener=None):
-        """Heads for the tiny denoiser that move its laws, and whose confidence varies with the text."""
+        """Heads for the tiny denoiser. They change its laws, and their confidence varies with the text."""
         hidden, tokens = target.hidden_size, target.vocab_size
-        made = normal(cls(hidden, tokens, tokens, 3, hidden + 3), 0.7)
-        made.confidence.weight.mul_(5)
-        return made
+        heads = normal(cls(hidden, tokens, tokens, 3, hidden + 3), 0.7)
+        heads.confidence.weight.mul_(5)
+        return heads
 
     @property
     def rank(self) -> int:
@@ -94,12 +95,13 @@ class SparkHeads(BlockHeads):
         return self.hidden, self.embed_before.num_embeddings, self.embed_after.out_features
 
     def bias(self, before: Tensor) -> Tensor:
-        """The terms added to the logits after these tokens: int [...] -> [..., K]"""
+        """Return the terms [..., K] that the Markov head adds to the logits after these tokens, int [...]."""
         return self.embed_after(self.embed_before(before))
 
     def odds(self, hidden: Tensor, before: Tensor) -> Tensor:
-        """Log-odds [...] that the token of a place is kept, before temperatures: of its state [..., H] and the token before it,
-        int [...]. Known before the token is drawn. Raises UserError without a confidence head."""
+        """Return the log-odds [...] that the token of a place is kept, before the temperatures. They are computed
+        before the token is drawn, from the place's state [..., H] and the token before it, int [...]. Raises UserError
+        without a confidence head."""
         if self.confidence is None:
             raise UserError(
                 "These DSpark heads have no confidence head; turn the option adaptive off."
@@ -108,7 +110,8 @@ class SparkHeads(BlockHeads):
         return F.linear(read, self.confidence.weight, self.confidence.bias)[..., 0]
 
     def chance(self, odds: float, place: int) -> float:
-        """The calibrated chance of a place (0 is right behind the root), from its log-odds."""
+        """Return the calibrated chance that the token of a place is kept, from its log-odds. Place 0 is right behind
+        the root."""
         temperature = self.temperatures[min(place, len(self.temperatures) - 1)]
         return float(torch.sigmoid(torch.tensor(odds / temperature)))
 

@@ -1,9 +1,10 @@
-"""DSpark's heads for any block drafter, which stays as it is.
+"""Trains DSpark's heads for any block drafter, which stays unchanged.
 
-The Markov head learns the target's laws at the places of random blocks, after the text's own tokens; the confidence head
-learns how likely the token of a place is to be kept: in every second batch at temperature 1 (the sum of min(p, q)), in the
-others at temperature 0. Then the temperature of each place is fitted on greedy held-out texts, place after place, so that
-the product of the confidences up to it is the share of drafts that are kept up to it (sequential temperature scaling).
+The Markov head learns the target's laws at the places of random blocks, after the text's own tokens. The confidence
+head learns how likely the token of a place is to be kept: at temperature 1 in every second batch (the sum of min(p,
+q)), at temperature 0 in the others. Then the temperature of each place is fitted on greedy held-out texts, place after
+place, so that the product of the confidences up to a place equals the share of drafts that are kept up to it
+(sequential temperature scaling).
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ class SparkStudent(BlockStudent):
     def start(self) -> SparkHeads:
         sizes, rank = self.denoiser.config, self.settings["rank"]
         hidden, tokens = sizes.hidden_size, sizes.vocab_size
-        made = SparkHeads(hidden, tokens, tokens, rank, hidden + rank)
-        made.embed_before.weight.data = principal(self.target.get_input_embeddings().weight, rank)
-        made.embed_after.weight.data.zero_()  # the backbone alone, at first
-        made.confidence.weight.data.zero_()
-        made.denoiser_digest = self.digest
-        return made
+        heads = SparkHeads(hidden, tokens, tokens, rank, hidden + rank)
+        heads.embed_before.weight.data = principal(self.target.get_input_embeddings().weight, rank)
+        heads.embed_after.weight.data.zero_()  # the backbone alone, at first
+        heads.confidence.weight.data.zero_()
+        heads.denoiser_digest = self.digest
+        return heads
 
     def scores(self, part: SparkHeads, blocks: Blocks) -> tuple[Tensor, None]:
         return blocks.logits + part.bias(blocks.befores), None
@@ -45,7 +46,7 @@ class SparkStudent(BlockStudent):
         return super().loss(part, lesson)
 
     def blocks_loss(self, part: SparkHeads, blocks: Blocks) -> Tensor:
-        told = super().blocks_loss(part, blocks)
+        markov_loss = super().blocks_loss(part, blocks)
         with torch.no_grad():
             q, p = self.scores(part, blocks)[0], blocks.teacher
             if self._greedy:
@@ -55,11 +56,12 @@ class SparkStudent(BlockStudent):
             reached = survival(blocks) * blocks.counts
         odds = part.odds(blocks.hidden, blocks.befores)
         doubt = F.binary_cross_entropy_with_logits(odds, kept, reached, reduction="sum")
-        return told + doubt / reached.sum().clamp(min=1e-6)
+        return markov_loss + doubt / reached.sum().clamp(min=1e-6)
 
     @torch.no_grad()
     def measured(self, part: SparkHeads, lessons: Iterable[Lesson]) -> dict:
-        """Fits the temperatures; the largest distance of a product of confidences from the share kept, before and after."""
+        """Fit the temperatures. Returns them with the calibration error before and after: the largest distance, over
+        the places, of the product of confidences from the share kept."""
         odds, kept = [], []
         for lesson in lessons:
             last = max(0, lesson.tokens.shape[1] - self.denoiser.config.block_size)
@@ -76,23 +78,26 @@ class SparkStudent(BlockStudent):
         part.temperatures = fitted(odds, kept)
         after = _error((odds / torch.tensor(part.temperatures)).sigmoid(), kept)
         return {
-            TEMPERATURES: [round(one, 4) for one in part.temperatures],
+            TEMPERATURES: [round(temperature, 4) for temperature in part.temperatures],
             "calibration_error": {"before": before, "after": after},
         }
 
 
 def fitted(odds: Tensor, kept: Tensor) -> list[float]:
-    """The temperature of each place, one after another: that under which the product of the confidences up to it tells best
-    (in log-loss) whether all up to it are kept. odds, kept: [N, L]; kept is 1 where all tokens up to a place are."""
-    found, survived = [], torch.ones(len(odds))
+    """Return the temperature of each place. Place after place, it is the one of GRID under which the product of the
+    confidences up to the place best predicts (in log-loss) whether all tokens up to it are kept.
+
+    odds, kept: [N, L]; kept is 1 where all tokens up to the place are kept.
+    """
+    temperatures, survived = [], torch.ones(len(odds))
     for place in range(odds.shape[1]):
         chances = survived[:, None] * (odds[:, place, None] / GRID).sigmoid()
         true = kept[:, place, None].expand_as(chances)
         losses = F.binary_cross_entropy(chances.clamp(1e-6, 1 - 1e-6), true, reduction="none")
         best = int(losses.mean(0).argmin())
-        found.append(float(GRID[best]))
+        temperatures.append(float(GRID[best]))
         survived = chances[:, best]
-    return found
+    return temperatures
 
 
 def _error(chances: Tensor, kept: Tensor) -> float:

@@ -1,9 +1,10 @@
-"""How many tokens of a block are worth verifying: expected tokens of a step divided by its cost, by the number drafted.
+"""How many tokens of a block are worth verifying: the number with the most expected tokens of a step per cost.
 
-DSpark (DeepSeek, 2026): the survival product of the confidences against a table of what steps cost. There the length is the
-best of all, given the confidences of the whole block. Those of later places depend on the tokens drawn before them, so a token
-could be left out because of itself, and the text would lose the target's law. Here a place is asked before its token is drawn,
-and is told of later places only what the block says whatever is drawn.
+DSpark (DeepSeek, 2026): the products of the confidences are set against a table of what steps cost. In the paper the
+length is the best of all lengths, given the confidences of the whole block. But the confidences of later places depend
+on the tokens drawn before them, so a token could be left out because of its own value, and the text would not follow
+the target's law. Here the decision about a place is made before its token is drawn, and the confidences of later places
+are those that do not depend on any draw.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,14 +12,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 USUAL_ROW = 0.05
-"""Cost of a drafted token where nothing was measured, in steps without one."""
+"""The assumed cost of a drafted token where nothing was measured, in steps without a draft."""
 
 
 def step_costs(measured: Mapping[int, float], row_cost: float, most: int) -> list[float]:
-    """The cost of a step by drafted tokens, 0 to ``most``, in steps that verify none.
+    """Return the costs of steps with 0 to ``most`` drafted tokens, in steps without a draft.
 
-    measured: milliseconds by drafted tokens, for some numbers of them; between these and beyond them costs lie on lines.
-    row_cost: what each token costs, instead of what was measured; 0: as measured.
+    measured: milliseconds of a step by drafted tokens, for some numbers of tokens; the costs of other numbers are
+    interpolated or extrapolated linearly. row_cost: the cost of each drafted token in place of the measured one; 0
+    means as measured.
     """
     sizes = sorted(measured)
     if row_cost or len(sizes) < 2:
@@ -31,17 +33,19 @@ def step_costs(measured: Mapping[int, float], row_cost: float, most: int) -> lis
     costs += np.maximum(counts - sizes[-1], 0) * slopes[-1]
     costs = np.maximum(
         costs, times[0] / 2
-    )  # a first slope that is all noise says nothing about no draft
+    )  # a first slope that is only noise must not make a step without a draft too cheap
     return (costs / costs[0]).tolist()
 
 
 def expected_tokens(chances: Sequence[float]) -> list[float]:
-    """Tokens of a step by drafted tokens, 0 to all, its last one included: 1, 1 + c1, 1 + c1 + c1 c2 ..."""
+    """Return the expected tokens of a step, the last one included, for 0 to all drafted tokens: 1, 1 + c1, 1 + c1 + c1
+    c2 ... chances: c1, c2 ..., each the chance that a token is kept if the tokens before it are."""
     return (1 + np.concatenate([[0.0], np.cumsum(np.cumprod(chances))])).tolist()
 
 
 def worth_more(chances: Sequence[float], drafted: int, costs: Sequence[float]) -> bool:
-    """Whether some longer draft has more tokens for its cost than one of ``drafted`` tokens. chances: of all places."""
+    """Whether some longer draft has more expected tokens per cost than a draft of ``drafted`` tokens. chances: one for
+    each place of the block."""
     tokens = expected_tokens(chances)
     rates = [count / cost for count, cost in zip(tokens, costs, strict=False)]
     return max(rates[drafted:]) > rates[drafted]

@@ -1,4 +1,4 @@
-"""A tree that grows at its likeliest open place, DySpec (``engine.methods.shared.grown_tree``)."""
+"""DySpec: a draft tree that always grows at its likeliest open place (``engine.methods.shared.grown_tree``)."""
 
 from engine.methods.shared.grown_tree import GrownTree
 

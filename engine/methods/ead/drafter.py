@@ -1,4 +1,4 @@
-"""Switch between a small and a large model by the recent uncertainty of the model in charge.
+"""Switch between a small and a large model by the recent uncertainty of the model that is writing.
 
 Simonds, Entropy Adaptive Decoding: Dynamic Model Switching for Efficient Inference (2025).
 """
@@ -12,17 +12,17 @@ from engine.core.options import number, whole
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.shared.draft_model import DraftModelDrafter
 
-SHOWN = 48  # tokens of the curve
+SHOWN = 48  # last tokens that the curve shows
 SMALL, LARGE = "draft", "target"
 
 
 class EntropyAdaptiveDrafter(DraftModelDrafter):
-    """Proposes one unchecked token while the small model is in charge, and nothing otherwise.
+    """Proposes one unchecked token while the small model writes, and nothing while the large one does.
 
-    The entropy H of a model's next-token distribution is taken before temperature and truncation,
-    in bits. After each token, the mean of the last ``window`` entropies, each from the model that wrote
-    its token, decides: above ``threshold`` the large model takes over, else the small one, but
-    only once the model in charge has written ``duration`` tokens. The small model begins.
+    A token's entropy H is that of the next-token distribution of the model that wrote it, before temperature and
+    truncation, in bits. After each token the mean of the last ``window`` entropies decides which model writes next:
+    above ``threshold`` the large model, otherwise the small one. But a model is only relieved once it has written
+    ``duration`` tokens. The small model begins.
     """
 
     key = "ead"
@@ -48,7 +48,7 @@ class EntropyAdaptiveDrafter(DraftModelDrafter):
         super().begin(start)
         self._charge = SMALL
         self._since = 0  # tokens written since the last switch
-        self._own_entropy = 0.0  # of the small model's last distribution
+        self._own_entropy = 0.0  # entropy of the small model's last distribution
         self._switched: int | None = None  # the place in the text of the last switch
         self._writers: list[str] = []
         self._entropies: list[float] = []
@@ -77,13 +77,13 @@ class EntropyAdaptiveDrafter(DraftModelDrafter):
         kept.tree.exhibits += self._exhibits(kept.position)
 
     def _settle(self, place: int) -> None:
-        """Decide who writes the token at ``place``."""
-        wanted = LARGE if self._means[-1] > self.settings["threshold"] else SMALL
-        if wanted != self._charge and self._since >= self.settings["duration"]:
-            self._charge, self._since, self._switched = wanted, 0, place
+        """Decide which model writes the token at ``place``."""
+        writer = LARGE if self._means[-1] > self.settings["threshold"] else SMALL
+        if writer != self._charge and self._since >= self.settings["duration"]:
+            self._charge, self._since, self._switched = writer, 0, place
 
     def _exhibits(self, position: int) -> list[Exhibit]:
-        """position: of the token just written."""
+        """Show the entropies and the small model's share of the text. position: the place of the token just written."""
         count = min(SHOWN, len(self._entropies))
         first = position - count + 1
         threshold = self.settings["threshold"]
@@ -110,12 +110,12 @@ class EntropyAdaptiveDrafter(DraftModelDrafter):
 
 
 def _short(values: list[float]) -> list[float]:
-    """Rounded to the digits that a curve shows, because every step has a curve."""
+    """Return the values rounded to the digits that a curve shows; every step has a curve, so its size matters."""
     return [round(value, 2) for value in values]
 
 
 def entropy(logits: Tensor) -> float:
-    """logits [V] -> bits, of the plain softmax."""
+    """Return the entropy of the plain softmax of logits [V], in bits."""
     logs = logits.double().log_softmax(-1)
     terms = logs.exp() * logs
     return -float(terms.nan_to_num(0.0).sum()) / math.log(2)

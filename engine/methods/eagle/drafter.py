@@ -1,4 +1,5 @@
-"""EAGLE, EAGLE-2 and EAGLE-3: a cell drafts a tree from the target's hidden states (``engine.methods.shared.cell_tree``)."""
+"""EAGLE, EAGLE-2 and EAGLE-3: a cell drafts a tree from the target's hidden states
+(``engine.methods.shared.cell_tree``)."""
 
 from engine.core.arm import Arm
 from engine.methods.shared.cell_tree import CellTree

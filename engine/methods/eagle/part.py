@@ -1,4 +1,4 @@
-"""Feature drafters: EAGLE cells, which predict the target's next hidden states."""
+"""Opens EAGLE cells, the feature drafters that predict the target's next hidden states."""
 
 from pathlib import Path
 

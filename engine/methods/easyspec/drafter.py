@@ -1,10 +1,10 @@
 """A chain whose draft model runs groups of layers in parallel, and is corrected once per step.
 
-Wu et al., EasySpec: Layer-Parallel Speculative Decoding for Efficient Multi-GPU Utilization (2025). While drafting,
-all layers of a group get the input of the first (``engine.model.fuzzy``), so they can run at the same time. Their
-errors would add up in keys and values. So at the beginning of the next step, the draft model reads the kept tokens and
-the target's own token once more, layer after layer. The laws of that pass are the true ones, and show how far off the
-fuzzy ones were.
+Wu et al., EasySpec: Layer-Parallel Speculative Decoding for Efficient Multi-GPU Utilization (2025). While drafting, all
+layers of a group get the input of the group's first layer (``engine.model.fuzzy``), so they can run at the same time.
+The errors of such fuzzy passes would add up in keys and values. So at the beginning of the next step the draft model
+reads the kept tokens and the target's own token once more, layer after layer. The laws of this pass are the true ones;
+comparing them with the fuzzy laws shows the errors.
 
 q is the law of the fuzzy pass that drew the token, so the text still has the target's distribution.
 """
@@ -22,8 +22,8 @@ from engine.model.fuzzy import FuzzyModel, fuzzy
 
 
 class FuzzyReader(DraftReader):
-    """Reads the committed text layer after layer, and tree nodes fuzzily. errors: for each node kept in the last
-    step, half the L1 distance between the fuzzy law after it and the true one."""
+    """Reads the committed text layer after layer, and tree nodes in fuzzy passes. errors: for each node kept in the
+    last step, half the L1 distance between the fuzzy law after it and the true one."""
 
     def begin(self, model: FuzzyModel) -> None:
         self._fuzzy = model
@@ -38,7 +38,8 @@ class FuzzyReader(DraftReader):
         return q
 
     def keep(self, path: Sequence[int]) -> None:
-        """Drop all rows, because their keys and values are fuzzy."""
+        """Drop the rows of all nodes, because their keys and values are fuzzy; remember the laws after the kept
+        nodes."""
         self._kept = [self._laws[node] for node in path if node in self._laws]
         self._laws = {}
         self._session.drop()

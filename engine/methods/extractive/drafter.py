@@ -1,12 +1,12 @@
 """The likeliest answer among all spans of the prompt.
 
-Castel et al., How Optimal is Greedy Decoding for Extractive Question Answering? (2022): exact-extract. An answer is a run of tokens of
-the prompt, followed by the end of the text; the one with the largest probability is written. Greedy decoding need not write a span
-at all, nor the likeliest one.
+Castel et al., How Optimal is Greedy Decoding for Extractive Question Answering? (2022): exact-extract. An answer is a
+run of tokens of the prompt, followed by the end of the text; the answer with the largest probability is written. Greedy
+decoding may write another span, or no span at all.
 
-The paper reads every end of the passage once and sums up. Here the likeliest spans are read first, many in a pass, as a tree; a span whose
-probability is no larger than that of a whole answer is left, since longer ones cannot be likelier. So the answer is the same, by fewer
-rows.
+The paper reads the passage once from each of its tokens on and sums the log-probabilities. Here the likeliest spans are
+read first, many in one pass, as a tree. A span that is no likelier than the best whole answer so far is dropped, since
+longer spans cannot be likelier. So the answer is the same, but fewer rows are read.
 """
 
 import math
@@ -18,7 +18,7 @@ from engine.core.options import whole
 from engine.errors import UserError
 from engine.methods.shared.text_search import Candidate, Path, SeveralTexts
 
-AT_ONCE = 64  # spans of a pass
+AT_ONCE = 64  # most spans read in one pass
 NO_SPAN = (
     "No run of tokens of the prompt can be the answer: the target gives none of them any probability, or names no token that "
     "ends a text."
@@ -46,20 +46,20 @@ class ExtractiveDrafter(SeveralTexts):
 
     def advance(self):
         chosen, rest = self._open[:AT_ONCE], self._open[AT_ONCE:]
-        for one, p in zip(chosen, self.laws([one.path for one in chosen]).values(), strict=True):
+        for span, p in zip(chosen, self.laws([span.path for span in chosen]).values(), strict=True):
             logs = p.log()
-            if one.path:
-                self._end(one, logs)
-            if len(one.path) < min(self.settings["longest"], self.room):
+            if span.path:
+                self._end(span, logs)
+            if len(span.path) < min(self.settings["longest"], self.room):
                 rest += [
-                    Candidate((*one.path, token), one.score + float(logs[token]))
-                    for token in self._after[one.path] - self.ends
+                    Candidate((*span.path, token), span.score + float(logs[token]))
+                    for token in self._after[span.path] - self.ends
                 ]
                 self.chances |= {
-                    (*one.path, token): float(p[token]) for token in self._after[one.path]
+                    (*span.path, token): float(p[token]) for token in self._after[span.path]
                 }
         self._open = sorted(
-            (one for one in rest if one.score > self._best.score), key=lambda one: -one.score
+            (span for span in rest if span.score > self._best.score), key=lambda span: -span.score
         )
         self.candidates = [*[self._best] * bool(self._best.path), *self._open]
         if not self._open:
@@ -68,7 +68,8 @@ class ExtractiveDrafter(SeveralTexts):
             self.winner = self._best.path
 
     def _end(self, span: Candidate, logs: torch.Tensor) -> None:
-        """Take this span for the answer if it is the likeliest so far. Where there is no room for its end, it does without."""
+        """Make this span the best answer if, with its end, it is likelier than the best so far. A span with no room for
+        an end of text is an answer without one. logs: log p [V] after the span."""
         path, score, ends = span.path, span.score, sorted(self.ends)
         if len(path) < self.room:
             if not ends:

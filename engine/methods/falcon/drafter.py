@@ -1,12 +1,12 @@
 """Several tokens per draft pass: a cell predicts the next block of features from the last block.
 
-Falcon (Gao et al., 2025) drafts features semi-autoregressively; see ``engine.methods.falcon.part``. The tokens of one
-block are independent of each other given the text before it, so a block is a tree of top choices. The most confident
-whole paths through it are read next, all in one pass, and each gives a block of its own.
+Falcon (Gao et al., 2025) drafts features semi-autoregressively; see ``engine.methods.falcon.part``. Given the text
+before the block, the tokens of a block are independent of each other, so a block is a tree of top choices. The most
+confident whole paths through it are read next, all in one pass, and each of them gives a block of its own.
 
-The paper's tree has one shape for every step; here the tree grows by joint confidence and is re-ranked, as in EAGLE-2
-(``engine.methods.shared.eagle_tree``). Nodes are picked, never drawn, and judged one-hot, so any shape is exact. Nothing
-is drafted after tokens that a constraint forces, or while the text is shorter than a block.
+The paper's tree has one shape for every step. Here the tree grows by joint confidence and is re-ranked, as in EAGLE-2
+(``engine.methods.shared.eagle_tree``). Nodes are picked, never drawn, and judged one-hot, so any shape is exact.
+Nothing is drafted after tokens that a constraint forces, or while the text is shorter than a block.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class FalconDrafter(CellTree):
     trial = {"nodes": 5, "passes": 2, "top_k": 2}
 
     def expect(self, coming):
-        """Nothing to prepare: this drafter's passes are not compiled."""
+        """Do nothing, because this drafter's passes are not compiled."""
 
     def _open(self):
         self._context = FalconContext(self.cell)
@@ -71,7 +71,8 @@ class FalconDrafter(CellTree):
         return self._best(self._grown(states, count, levels), count)
 
     def _catch_up(self, context: Sequence[int]) -> Tensor | None:
-        """Read the committed tokens; returns the states [k, H] of the next block."""
+        """Read the committed tokens. Returns the states [k, H] of the next block, or None while the text is shorter
+        than a block."""
         if self._waiting:
             states = torch.cat(self._waiting)
             begin = self._context.length + 1
@@ -81,8 +82,8 @@ class FalconDrafter(CellTree):
         return self._ahead if self._context.length else None
 
     def _grown(self, states: Tensor, count: int, levels: int) -> _Blocks:
-        """Draft all candidates that a tree of ``count`` nodes and ``levels`` levels may keep. states: [k, H], of the
-        block after the text."""
+        """Draft all candidates that a tree of ``count`` nodes and ``levels`` levels may contain. states: [k, H], the
+        states of the block after the text."""
         size, width = self.cell.block_size, min(self.settings["top_k"], count)
         blocks, level = _Blocks(states), [ROOT]
         candidates = blocks.candidates
@@ -101,16 +102,17 @@ class FalconDrafter(CellTree):
         return blocks
 
     def _read(self, blocks: _Blocks, level: list[int], depth: int) -> None:
-        """Read the blocks that end at these places, in one pass."""
+        """Let the cell read the blocks that end at these places, in one pass. depth: how many drafted blocks stand
+        before them."""
         size, paths = self.cell.block_size, map(blocks.candidates.path, level)
         embedded = self._embedded([token for path in paths for token in path[-size:]])
         embedded = embedded.unflatten(0, (len(level), size))
-        states, parents, seen = blocks.to_read(level)
+        states, parents, visible = blocks.to_read(level)
         self._passes += 1
-        blocks.begin(level, self._context.grow(states, embedded, parents, depth, seen))
+        blocks.begin(level, self._context.grow(states, embedded, parents, depth, visible))
 
     def _laws(self, states: Tensor, paths: Sequence[Sequence[int]]) -> Tensor:
-        """q [R, V] after the states [R, H]. paths: the drafted tokens that lead to each state."""
+        """Return q [R, V] after the states [R, H]. paths: the drafted tokens that lead to each state."""
         logits = self.target.head(states)
         constraint = self.start.constraint
         if constraint is not None:
@@ -130,32 +132,32 @@ class FalconDrafter(CellTree):
 
 
 class _Blocks(Drafted):
-    """A step's candidates, and the blocks that contain them.
+    """The candidates of one step, and the blocks that contain them.
 
-    A block is identified by the place at which it begins: ROOT, or the candidate after which its tokens stand. states:
-    [k, H] of each block; the first is that after the text.
+    A block is named by the place where it begins: ROOT, or the candidate after which its tokens stand. states: [k, H]
+    for each block; the block at ROOT is the one after the text.
     """
 
     source = "block draft"
 
     def __init__(self, states: Tensor) -> None:
         super().__init__(states)
-        self._block = {ROOT: ROOT}  # by place: the block of the candidates after it
-        self._before: dict[int, int] = {}  # by block: the block that ended where it begins
+        self._block = {ROOT: ROOT}  # for each place, the block of the candidates after it
+        self._before: dict[int, int] = {}  # for each block, the block before it
 
     def state_of(self, place: int) -> Tensor | None:
-        """The state [H] drafted in place of the feature at this candidate, or at the text's last token; None if
-        its block was never begun."""
-        block, depths = self._block[place], [*self.candidates.depths, 0]  # that of ROOT, -1
+        """Return the drafted state [H] that takes the place of the feature at this candidate, or at the text's last
+        token for ROOT; None if the candidate ends a block and no further block was begun."""
+        block, depths = self._block[place], [*self.candidates.depths, 0]  # [-1] is that of ROOT
         states, inside = self.states[block], depths[place] - depths[block]
         return states[inside] if inside < len(states) else None
 
     def states_at(self, level: Sequence[int], place_in_block: int) -> Tensor:
-        """The states [R, H] from which the tokens after these places are made."""
+        """Return the states [R, H] that predict the tokens after these places."""
         return torch.stack([self.states[self._block[node]][place_in_block] for node in level])
 
     def add(self, level: Sequence[int], tokens, chances, laws: Tensor) -> None:
-        """Add children of these places, as in ``Candidates.add``, and q [R, V] after each place."""
+        """Add children of these places, as ``Candidates.add`` does. laws: q [R, V] after each place."""
         first = len(self.candidates)
         self.laws |= zip(level, laws, strict=True)
         self.candidates.add(level, tokens, chances)
@@ -163,20 +165,21 @@ class _Blocks(Drafted):
             self._block[place] = self._block[self.candidates.parents[place]]
 
     def to_read(self, level: Sequence[int]) -> tuple[Tensor, list[int], Tensor]:
-        """The blocks that end at these places: their states [B, k, H], the number of the block before each,
-        and bool [B, S + B]: which of all blocks each of them sees."""
+        """Return what the cell needs to read the B blocks that end at these places: their states [B, k, H], the number
+        of the block before each, and bool [B, S + B], which of all blocks each of them sees (S were read before)."""
         number = {place: row for row, place in enumerate([*self.candidates.read, *level])}
         before = self._before | {place: self._block[place] for place in level}
-        seen = torch.zeros(len(level), len(number), dtype=torch.bool)
+        visible = torch.zeros(len(level), len(number), dtype=torch.bool)
         for row, place in enumerate(level):
             while place != ROOT:
-                seen[row, number[place]] = True
+                visible[row, number[place]] = True
                 place = before[place]
         states = torch.stack([self.states[self._block[place]] for place in level])
-        return states, [number.get(before[place], ROOT) for place in level], seen
+        return states, [number.get(before[place], ROOT) for place in level], visible
 
     def begin(self, level: list[int], states: Tensor) -> None:
-        """Begin blocks after these places; the blocks that end there have been read. states: [B, k, H]."""
+        """Begin blocks after these places, because the blocks that end there have been read. states: [B, k, H] of the
+        new blocks."""
         for place, ahead in zip(level, states, strict=True):
             self._before[place], self._block[place] = self._block[place], place
             self.states[place] = ahead

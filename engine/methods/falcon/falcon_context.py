@@ -1,4 +1,4 @@
-"""The part of one text that a Falcon cell has read, and drafted blocks after it."""
+"""What a Falcon cell has read of one text, and the drafted blocks after it."""
 
 import torch
 from torch import Tensor
@@ -6,26 +6,26 @@ from torch import Tensor
 from engine.methods.falcon.part import FalconCell, Memory
 from engine.methods.shared.module_columns import ModuleColumns
 
-MOST_ROWS = 512  # of one pass over a prompt
+MOST_ROWS = 512  # most rows of one pass over a prompt
 
 
 class FalconContext:
-    """One text: the committed pairs as keys and values, the LSTM's memory of them, and drafted blocks
-    after them, which are forgotten when more pairs are committed.
+    """One text: the committed pairs as keys and values, the LSTM's memory after them, and the drafted blocks behind
+    them, which are forgotten when more pairs are committed.
 
-    length: number of committed pairs. Drafted blocks are numbered from 0, in the order of ``grow``.
+    length: the number of committed pairs. Drafted blocks are numbered from 0, in the order in which ``grow`` got them.
     """
 
     def __init__(self, cell: FalconCell) -> None:
         self._cell, self.length = cell, 0
         self._columns = ModuleColumns.of(1)
         self._memory: Memory | None = None
-        self._tail: Tensor | None = None  # rows of the last block, to be run again
+        self._tail: Tensor | None = None  # rows of the last block, which the next pass runs again
 
     @torch.no_grad()
     def read(self, states: Tensor, embedded: Tensor) -> Tensor | None:
-        """Commit pairs [R, H]; returns the states [k, H] of the next block, its first one at the last pair's
-        token, or None while there are fewer than k pairs."""
+        """Commit R pairs of states and embeddings, [R, H] each. Returns the states [k, H] of the next block, the first
+        of which stands for the feature at the last pair's token; None while there are fewer than k pairs."""
         size, ahead = self._cell.block_size, None
         for start in range(0, len(states), MOST_ROWS):
             part = slice(start, start + MOST_ROWS)
@@ -33,12 +33,12 @@ class FalconContext:
                 states[None, part], embedded[None, part], self._memory
             )
             count = fresh.shape[1]
-            known = fresh[0] if self._tail is None else torch.cat([self._tail, fresh[0]])
-            rows = known[-max(size, count) :]
+            all_rows = fresh[0] if self._tail is None else torch.cat([self._tail, fresh[0]])
+            rows = all_rows[-max(size, count) :]
             end = self.length + count
             places = torch.arange(end - len(rows), end, device=states.device)
             ahead = self._through(rows, places, self.length, count, None)[-size:]
-            self._tail, self.length = known[-size:], end
+            self._tail, self.length = all_rows[-size:], end
         self._blocks: list[Memory] = []
         return ahead if ahead is not None and len(ahead) == size else None
 
@@ -46,10 +46,11 @@ class FalconContext:
     def grow(
         self, states: Tensor, embedded: Tensor, parents: list[int], depth: int, seen: Tensor
     ) -> Tensor:
-        """Drafted blocks [B, k, H] of pairs, all at one depth (0: after the text) -> states [B, k, H].
+        """Read B drafted blocks of pairs, [B, k, H], all at one depth (0: right after the text). Returns the states [B,
+        k, H] of the blocks after them.
 
-        parents: the block before each one, or -1 for the text. seen: bool [B, S + B], the blocks that
-        each one sees, itself among them.
+        parents: for each block, the number of the block before it, or -1 for the text. seen: bool [B, S + B], which
+        blocks each block sees, itself included.
         """
         size, blocks = self._cell.block_size, len(states)
         before = [self._memory if parent < 0 else self._blocks[parent] for parent in parents]
@@ -70,7 +71,8 @@ class FalconContext:
     def _through(
         self, rows: Tensor, places: Tensor, begin: int, fresh: int, mask: Tensor | None
     ) -> Tensor:
-        """The last ``fresh`` rows get columns from ``begin`` on. mask: None if all rows see all columns."""
+        """Run the layer over these rows; the last ``fresh`` rows get columns from ``begin`` on. mask: None if all rows
+        see all columns."""
         attend = self._columns.attention(begin, fresh, mask)
 
         def attend_fresh(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:

@@ -1,15 +1,16 @@
-"""Training of a Falcon cell: coupled sequential glancing distillation.
+"""Trains a Falcon cell by coupled sequential glancing distillation.
 
 A window goes through the cell twice. In the first pass every pair is true. The features that come out, and the tokens
-that the head makes of them, are the pairs of the second pass, except for a run of true pairs, which is longer the more
-tokens were wrong. So the cell learns to continue from its own blocks, and how a token of a block depends on the one
-before.
+that the head makes of them, are the pairs of the second pass, except for a run of true pairs, which is the longer the
+more tokens were wrong. So the cell learns to continue from its own blocks, and how a token of a block depends on the
+token before.
 
-Unlike in the paper, the first pass also counts, because every draft begins with true pairs; the glanced share does not
-fall with the epochs but stays at the paper's mean; and blocks begin at another place in each batch, as they do in
-drafts.
+Three things differ from the paper. The first pass also counts, because every draft begins with true pairs. The glanced
+share does not fall with the epochs but stays at the paper's mean. The blocks begin at another place in each batch, as
+they do in drafts.
 
-Letters in shapes: S windows, T tokens of each, P = T - 1 pairs, H hidden size, V the target's vocabulary, k block size.
+Letters in shapes: S windows, T tokens of a window, P = T - 1 pairs, H hidden size, V the target's vocabulary, k block
+size.
 """
 
 import torch
@@ -28,22 +29,22 @@ from engine.training.cell_training import (
 from engine.training.counted_acceptance import run_lengths
 
 GLANCED = 0.2
-"""Length of the glanced run, as a share of the number of wrong tokens: the mean of the paper's, which falls from 0.4 to
-0."""
+"""The length of the glanced run, as a share of the number of wrong tokens: the mean of the paper's share, which falls
+from 0.4 to 0."""
 SOFT = 0.9
-"""Weight of the target's distribution, against its most likely token, in the loss on tokens."""
+"""In the loss on tokens, the weight of the target's distribution; the target's most likely token has the rest."""
 
 
 @torch.no_grad()
 def new_cell(target, text_config, block_size: int) -> FalconCell:
-    """A cell whose attention layer starts as the target's last layer. target: the transformers module."""
+    """Return a cell whose attention layer starts as the target's last layer. target: the transformers module."""
     cell = FalconCell(FalconConfig(block_size, eagle_config(text_config, "eagle")))
     take_layer(cell.layer, target, Scales.of(target))
     return cell
 
 
 def through(cell: FalconCell, states: Tensor, embedded: Tensor, offset: int) -> Tensor:
-    """Pairs [S, P, H] -> states [S, P, H]; row i stands in for feature i + k. offset: by how many rows the first block
+    """Map pairs [S, P, H] to states [S, P, H]; row i stands for feature i + k. offset: by how many rows the first block
     is shorter."""
     rows, _ = cell.listen(states, embedded, None)
     block = (torch.arange(rows.shape[1], device=rows.device) + offset) // cell.block_size
@@ -69,8 +70,12 @@ def block_loss(
     noise: Tensor | None = None,
     index: int = 0,
 ) -> Tensor:
-    """features [S, T, H], tokens int64 [S, T], logits [S, T, V] of the target (row t: of token t + 1), counted bool
-    [S, T]; noise: added to the features. index: of the batch; it determines blocks and glances."""
+    """Return the loss of one batch, the mean of both passes.
+
+    features: [S, T, H]. tokens: int64 [S, T]. logits: [S, T, V] of the target; row t is for token t + 1. counted: bool
+    [S, T]. noise: added to the features. index: the number of the batch, which decides where blocks begin and where
+    runs are glanced.
+    """
     size, offset = cell.block_size, index % cell.block_size
     taught = (features, logits, counted, head)
     noisy = (features if noise is None else features + noise)[:, :-1]
@@ -87,8 +92,9 @@ def block_loss(
 
 
 def glances(wrong: Tensor, index: int, share: float = GLANCED) -> Tensor:
-    """wrong bool [S, P], whether a token was guessed wrong -> bool [S, P]: the places where the truth is shown, one run
-    in each window; its length is ``share`` of the number of wrong tokens."""
+    """Return the places where the truth is shown, bool [S, P]: one run in each window, of the length ``share`` times
+    the number of wrong tokens. wrong: bool [S, P], whether the token of a pair was guessed wrong. index: the number of
+    the batch."""
     length = (share * wrong.sum(-1)).round().long()
     drawn = torch.rand(len(wrong), generator=torch.Generator().manual_seed(index)).to(length.device)
     begin = (drawn * (wrong.shape[1] - length + 1)).long()
@@ -99,8 +105,9 @@ def glances(wrong: Tensor, index: int, share: float = GLANCED) -> Tensor:
 def _missed(
     states: Tensor, size: int, features: Tensor, logits: Tensor, counted: Tensor, head: Borrowed
 ) -> Tensor:
-    """Smooth L1 to the features k places later, and distillation of the distribution after them."""
-    keep = counted[:, 1 + size :]  # row i is asked for feature i + k and token i + k + 1
+    """Return the loss of one pass: smooth L1 to the features k places later, and distillation of the distributions
+    after them."""
+    keep = counted[:, 1 + size :]  # row i predicts feature i + k and token i + k + 1
     guessed, true = states[:, :-size][keep], features[:, size:-1][keep]
     taught = logits[:, size:-1][keep].float()
     log_q = head(guessed).float().log_softmax(-1)
@@ -114,12 +121,12 @@ def _missed(
 def accepted(
     cell: FalconCell, features: Tensor, tokens: Tensor, embedding: Borrowed, head: Borrowed
 ) -> Tensor:
-    """int64 [S, T]: with each token as the root, how many tokens of one greedy block match the text; 0 where the text
-    is shorter than a block. tokens: greedy text of the target."""
+    """Return, for each token as the root, how many tokens of one greedy block match the text, int64 [S, T]; 0 while the
+    text is shorter than a block. tokens: greedy text of the target."""
     size, length = cell.block_size, tokens.shape[1]
     lengths = torch.zeros_like(tokens)
     embedded = embedding(tokens[:, 1:])
-    for offset in range(size):  # blocks that end at each place
+    for offset in range(size):  # so that a block ends at every place
         states = through(cell, features[:, :-1], embedded, offset)
         best = head(states).argmax(-1)
         for end in range(

@@ -1,10 +1,9 @@
-"""The Falcon cell: a block of the target's features and the tokens after them give the next block of features.
+"""The Falcon cell predicts the next block of the target's features from a block of features and the tokens after them.
 
 Gao et al., "Falcon: Faster and Parallel Inference of Large Language Models through Enhanced Semi-Autoregressive
 Drafting and Custom-Designed Decoding Tree", AAAI 2025. Row i of a text is the pair of feature i and token i + 1, as in
-EAGLE; the row's output stands in for feature i + k, where k is the block's size. Two LSTM layers read the pairs in
-order; then the rows attend with a relaxed causal mask, under which rows of one block see each other, and pass
-an MLP.
+EAGLE. The row's output stands for feature i + k, where k is the block's size. Two LSTM layers read the pairs in order.
+Then the rows pass an attention layer and an MLP; its relaxed causal mask lets rows of one block see each other.
 
 Letters in shapes: H hidden size, R rows, B blocks, k rows of a block.
 """
@@ -33,14 +32,15 @@ Memory = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True)
 class FalconConfig:
-    """block_size: tokens of a draft pass. layer: the shape of the attention layer, and of the parts that it borrows."""
+    """The sizes of a Falcon cell. block_size: tokens of a draft pass. layer: the sizes of the attention layer."""
 
     block_size: int
     layer: EagleConfig
 
     @classmethod
     def read(cls, raw: dict) -> FalconConfig:
-        """From the JSON object of a config. Raises KeyError, TypeError or ValueError."""
+        """Read the sizes from the JSON object of a config. Raises KeyError, TypeError or ValueError if one is missing
+        or wrong."""
         size = raw["block_size"]
         if not isinstance(size, int) or not 2 <= size <= 16:
             raise ValueError(f"block_size is {size!r}")
@@ -51,7 +51,7 @@ class FalconConfig:
         return {**self.layer.write(), **head}
 
     def layers_of(self, target_layers: int) -> tuple[int, ...]:
-        """See ``EagleConfig``."""
+        """Return the target's layers whose features the cell reads, as ``EagleConfig.layers_of`` does."""
         return self.layer.layers_of(target_layers)
 
     def __str__(self) -> str:
@@ -59,9 +59,10 @@ class FalconConfig:
 
 
 class FalconCell(ModulePart):
-    """Only the weights. Embeddings and head are the target's.
+    """The weights of a Falcon cell. Embeddings and head are the target's.
 
-    There is no published layout: here it is ``lstm.*`` and ``layer.*``, with a config like EAGLE's and ``block_size``.
+    There is no published layout. Here the names are ``lstm.*`` and ``layer.*``, with a config like EAGLE's and
+    ``block_size``.
     """
 
     key, noun = "falcon", "block drafter (Falcon)"
@@ -102,7 +103,7 @@ class FalconCell(ModulePart):
         return self.config.block_size
 
     def turn(self, places: Tensor) -> tuple[Tensor, Tensor]:
-        """cos and sin, each places.shape + [D]."""
+        """Return cos and sin of the rotary embedding at these places, each of the shape of ``places`` + [D]."""
         angles = places[..., None].float() * self._frequencies.float()
         angles = torch.cat([angles, angles], -1)
         dtype = self.lstm.weight_ih_l0.dtype
@@ -111,19 +112,19 @@ class FalconCell(ModulePart):
     def listen(
         self, states: Tensor, embedded: Tensor, memory: Memory | None
     ) -> tuple[Tensor, Memory]:
-        """Pairs [B, R, H] in order, read after what ``memory`` holds -> rows [B, R, H], and the memory
-        after them."""
+        """Run the LSTM over pairs [B, R, H] in order. memory: the LSTM's memory before them. Returns rows [B, R, H] and
+        the memory after them."""
         return self.lstm(torch.cat([embedded, states], -1), memory)
 
     def forward(self, rows: Tensor, turn: tuple[Tensor, Tensor], attend) -> Tensor:
-        """Rows that ``listen`` gave [.., R, H] -> the states [.., R, H] k places later. attend: as in
+        """Map rows [.., R, H] from ``listen`` to the states [.., R, H] k places later. attend: as in
         ``engine.methods.shared.eagle_cell``, without the layer's number."""
         return self.layer(rows, rows, turn, attend)
 
 
 @lru_cache(maxsize=4)
 def open_cell(path: str, dtype: torch.dtype, device: str) -> FalconCell:
-    """A cell, opened once per process. Raises UserError."""
+    """Return the cell in this folder, opened once per process. Raises UserError if it cannot be opened."""
     return in_dtype(FalconCell.read(path), dtype).to(device).requires_grad_(False)
 
 

@@ -1,4 +1,4 @@
-"""Training of a Falcon cell: glancing distillation of blocks."""
+"""Trains a Falcon cell by glancing distillation of blocks (``engine.methods.falcon.falcon_training``)."""
 
 from torch import Tensor
 
@@ -20,7 +20,7 @@ class FalconStudent(Student):
 
     @property
     def logit_sets(self) -> int:
-        return 3  # of both passes, and of the tokens between them
+        return 3  # one for each pass, and one for the tokens between them
 
     def start(self) -> FalconCell:
         return new_cell(self.target, self.config, self.settings["block"])
@@ -31,7 +31,7 @@ class FalconStudent(Student):
         return block_loss(part, *pass_of_target, *self._shared, noise, lesson.index)
 
     def accepted(self, part: FalconCell, lesson: Lesson) -> Tensor:
-        """For one greedy block; the drafter's tree holds more."""
+        """Return the accepted lengths of one greedy block; the drafter's tree holds more tokens."""
         return accepted(part, lesson.features, lesson.tokens, *self._shared)
 
 

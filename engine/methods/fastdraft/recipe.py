@@ -1,8 +1,8 @@
 """FastDraft: a draft is pre-trained on plain text, then fine-tuned on text that the target wrote.
 
-Zafrir et al., FastDraft: How to Train Your Draft (ACL Findings 2025). Both parts have the usual loss of a language
-model, on next tokens; the second is sequence-level distillation, because its text was written by the target at several
-temperatures. A target without corpora has only its own text.
+Zafrir et al., FastDraft: How to Train Your Draft (ACL Findings 2025). Both parts have a language model's ordinary loss,
+on next tokens. The second part is sequence-level distillation, because the target wrote its text, at several
+temperatures. For a target without corpora both parts read only the target's own text.
 """
 
 import torch.nn.functional as F

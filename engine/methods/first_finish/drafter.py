@@ -1,11 +1,14 @@
-"""Several drawn texts side by side; the first that ends is the answer.
+"""Several drawn texts side by side; the first text that ends is the answer.
 
-Agarwal et al., First Finish Search: Efficient Test-Time Scaling in Large Language Models (2025). In lockstep each text gets one token
-in every pass (the paper's Sync-FFS), so the answer is the shortest of them. Drafted, each text also guesses by what followed its last
-tokens before, and keeps the guesses that equal its own draws: then the answer is the first in time, as with separate workers (Async-FFS).
+Agarwal et al., First Finish Search: Efficient Test-Time Scaling in Large Language Models (2025). With the pace
+``lockstep`` each text gets one token in every pass (the paper's Sync-FFS), so the answer is the shortest of the texts.
+With the pace ``drafted`` each text also guesses the tokens that followed an earlier occurrence of its last tokens, and
+keeps the guesses that equal its own draws. Then the answer is the first text in time, as with separate workers
+(Async-FFS).
 
-Both write the same texts with the same seed; only the choice differs. A text that is easy to guess ends early although it may be long, so
-with drafts the answer does not follow the law of First Finish Search. ``engine.proof.first_finish_figures`` shows how far it is off.
+With the same seed both paces write the same texts; only the choice differs. A text that is easy to guess ends early
+although it may be long, so with drafts the answer does not follow the law of First Finish Search.
+``engine.proof.first_finish_figures`` shows by how much.
 """
 
 from __future__ import annotations
@@ -20,11 +23,11 @@ from engine.core.sampling import distribution
 from engine.methods.shared.ngram_index import NgramIndex
 from engine.methods.shared.text_search import Candidate, Path, SeveralTexts
 
-APART = 1_000_003  # between the seeds of the texts
+APART = 1_000_003  # difference between the seeds of two texts
 
 
 class Lane:
-    """A text that is drawn with noise of its own, as plain decoding draws it with the same seed."""
+    """A text with random numbers of its own; plain decoding with the same seed draws the same text."""
 
     def __init__(self, seed: int, prompt: tuple[int, ...]) -> None:
         self.path: Path = ()
@@ -40,7 +43,8 @@ class Lane:
         self.log_p += math.log(float(p[token]))
 
     def guesses(self, most: int) -> Path:
-        """The tokens that followed an earlier occurrence of this text's last tokens; at most ``most``."""
+        """Return the tokens that followed an earlier occurrence of this text's last tokens, at most ``most`` of
+        them."""
         text = [*self._prompt, *self.path]
         if not most:
             return ()
@@ -70,13 +74,13 @@ class FirstFinishDrafter(SeveralTexts):
         super().begin(start)
         seeds = [self.sampling.seed + APART * lane for lane in range(self.settings["lanes"])]
         self.lanes = [Lane(seed, tuple(start.prompt)) for seed in seeds]
-        self._laws: dict[Path, Tensor] = {}  # p after texts that were read and are still ahead
+        self._laws: dict[Path, Tensor] = {}  # p after texts that were read and may still be reached
 
     def advance(self):
         running = [lane for lane in self.lanes if not self.over(lane.path)]
         read = {lane: self._guessed(lane) for lane in running}
-        wanted = dict.fromkeys(path for paths in read.values() for path in paths)
-        if new := [path for path in wanted if not self.was_read(path)]:
+        needed = dict.fromkeys(path for paths in read.values() for path in paths)
+        if new := [path for path in needed if not self.was_read(path)]:
             rows = distribution(self.read(new), self.sampling)
             self._laws |= zip(new, rows, strict=True)
         for lane, paths in read.items():
@@ -88,12 +92,13 @@ class FirstFinishDrafter(SeveralTexts):
         self._laws = {
             path: p
             for path, p in self._laws.items()
-            if any(path[: len(one)] == one for one in ahead)
+            if any(path[: len(text)] == text for text in ahead)
         }
         self._choose()
 
     def _guessed(self, lane: Lane) -> list[Path]:
-        """The text of a lane, and what is guessed to follow it, a token longer each."""
+        """Return the text of a lane and its continuations by the guessed tokens, each one token longer than the one
+        before."""
         most = self.settings["length"] if self.settings["pace"] == "drafted" else 0
         guesses = lane.guesses(max(0, min(most, self.room - len(lane.path) - 1)))
         whole = lane.path + guesses

@@ -1,4 +1,4 @@
-"""Reads a text behind a picture with the cell of FLASH, and drafts several tokens in one pass of it."""
+"""Reads a text behind a picture with the cell of FLASH, and drafts several tokens in one pass of the cell."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from engine.model.language_model import LanguageModel
 
 
 class LatentReader:
-    """Row j of the text is the pair of feature i and token i + 1, where i counts from the last patch on.
+    """The reader of one text. A row is the pair of feature i and token i + 1, where i counts from the last patch on.
 
-    patches: at the front of the text, 0 where there is no picture. shares: [C, P], how much each latent holds of each patch; None
-    before they are read, and without a picture. passes: how often the cell was run.
+    patches: the number of patches at the front of the text, 0 without a picture. shares: [C, P], how much each latent
+    holds of each patch; None without a picture and until the patches are read. passes: how often the cell was run.
     """
 
     def __init__(
@@ -28,58 +28,59 @@ class LatentReader:
         self._cell, self._target, self._sampling = cell, target, sampling
         self._columns, self._rows = ModuleColumns.of(1), 0
         self._waiting: list[Tensor] = []
-        self._known = 0  # features, of tokens 0 ... known - 1
-        self._paired = max(0, patches - 1)  # features whose pairs were read
+        self._known = 0  # number of features so far, of the tokens 0 to known - 1
+        self._paired = max(0, patches - 1)  # number of features whose pairs were read
         self._patches, self.shares = patches, None
         self._made: Tensor | None = None  # features [K, H] behind the text
         self.passes = 0
 
     def learn(self, features: Tensor | None) -> None:
-        """Take in the target's features [T, H] of the tokens that were committed next."""
+        """Take in the target's features [T, H] of the tokens that were committed since the last call."""
         if features is not None and len(features):
             self._waiting.append(features)
             self._known += len(features)
 
     @torch.no_grad()
     def next_tokens(self, context: Sequence[int], length: int, again) -> tuple[list[int], Tensor]:
-        """The likeliest tokens behind the text, at most ``length``, and their laws q [L, V]; none where the target has read
-        nothing behind the picture yet. again: of the laws so far, whether another pass is worth it.
+        """Return the likeliest tokens behind the text, at most ``length``, and their laws q [L, V]. Both are empty
+        while the target has read nothing behind the picture. again(laws so far): whether another pass is worth it.
 
-        Tokens at the end that the target has not read, because they were forced, take the places of those drafted first.
+        Forced tokens at the end, which the target has not read, take the places of the first predicted tokens.
         """
         if self._known > self._paired:
             self._made = self._through(self._fresh(context), commit=True)
         if self._made is None:
             return [], torch.empty(0, self._target.vocab_size)
-        forced, made = list(context[self._known + 1 :]), self._made
-        laws = self._laws(made)
+        forced, states = list(context[self._known + 1 :]), self._made
+        laws = self._laws(states)
         tokens = [*forced, *laws.argmax(-1).tolist()[len(forced) :]]
         ahead = 0
         while len(tokens) < len(forced) + length and again(laws[len(forced) :]):
             fed = tokens[ahead:]
-            made = self._through(self._cell.pairs(made[: len(fed)], self._embedded(fed)), ahead)
+            states = self._through(self._cell.pairs(states[: len(fed)], self._embedded(fed)), ahead)
             ahead += len(fed)
-            laws = torch.cat([laws[:ahead], self._laws(made)])
+            laws = torch.cat([laws[:ahead], self._laws(states)])
             tokens = [*tokens, *laws.argmax(-1).tolist()[len(tokens) :]]
-        found = slice(len(forced), len(forced) + length)
-        return tokens[found], laws[found].cpu()
+        drafted = slice(len(forced), len(forced) + length)
+        return tokens[drafted], laws[drafted].cpu()
 
     def _fresh(self, context: Sequence[int]) -> Tensor:
-        """The rows [R, H] that stand for what the target has read since the last pass."""
+        """Return the rows [R, H] for everything that the target has read since the last pass."""
         features = torch.cat(self._waiting)
         self._waiting = []
         rows = []
         if self._patches and self.shares is None:
-            seen = features[: self._patches]
-            self.shares = self._cell.shares(seen)
-            rows.append(self._cell.latents(seen))
+            patch_features = features[: self._patches]
+            self.shares = self._cell.shares(patch_features)
+            rows.append(self._cell.latents(patch_features))
             features = features[self._patches - 1 :]
         tokens = context[self._paired + 1 : self._known + 1]
         self._paired = self._known
         return torch.cat([*rows, self._cell.pairs(features, self._embedded(tokens))])
 
     def _through(self, rows: Tensor, ahead: int = 0, commit: bool = False) -> Tensor:
-        """The features [K, H] behind the last of these rows. ahead: drafted rows before them."""
+        """Run the cell over these rows; return the features [K, H] behind the last row. ahead: the number of drafted
+        rows before them. commit: whether the rows are kept."""
         begin, count = self._rows + ahead, len(rows)
         places = torch.arange(begin, begin + count, device=rows.device)
         attend = self._columns.attention(begin, count, causal(count, begin, rows.device))
@@ -88,11 +89,11 @@ class LatentReader:
         return self._cell(rows, self._cell.turn(places), partial(attend, 0))[-1]
 
     def _embedded(self, tokens: Sequence[int]) -> Tensor:
-        given = torch.tensor(self._target.readable(tokens), device=self._target.device)
-        return self._target.embed(given)
+        ids = torch.tensor(self._target.readable(tokens), device=self._target.device)
+        return self._target.embed(ids)
 
     def _laws(self, features: Tensor) -> Tensor:
-        """[K, H] -> q [K, V]"""
+        """Map features [K, H] to q [K, V]."""
         q = display_distribution(self._target.head(features), self._sampling)
         refuse_nan(q, "The latent drafter")
         return q

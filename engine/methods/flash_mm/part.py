@@ -1,12 +1,15 @@
-"""The cell of FLASH: a few learned questions stand for the patches, and one pass gives the features of several coming tokens.
+"""The cell of FLASH: a few learned questions stand for the patches, and one pass gives the features of several coming
+tokens.
 
-Wang et al., FLASH: Latent-Aware Semi-Autoregressive Speculative Decoding for Multimodal Tasks (2025). A row of the text is the
-pair of a feature and the token after it, as in EAGLE. Of the picture the cell reads C rows in the place of P: weighted sums of the
-target's features at the patches, z = softmax(A v) v, where A holds C learned questions. One layer of attention reads these rows;
-behind it an MLP makes K features of each row at once, of which the target's head reads each.
+Wang et al., FLASH: Latent-Aware Semi-Autoregressive Speculative Decoding for Multimodal Tasks (2025). A row of the text
+is the pair of a feature and the token after it, as in EAGLE. In place of the P patches of a picture the cell reads C
+rows: weighted sums of the target's features at the patches, z = softmax(A v) v, where A holds C learned questions. One
+layer of attention reads all these rows. Behind it an MLP makes K features from each row at once, and the target's head
+reads each of them.
 
-The paper has 64 questions for 576 patches. Here a film has 72 patches and a picture nine, so 64 questions would compress nothing:
-eight are asked about a film, the paper's ninth, and the first four of them about a picture.
+The paper has 64 questions for 576 patches. Here a film has 72 patches and a picture nine, so 64 questions would
+compress nothing. A film gets eight questions, a ninth of its patches as in the paper, and a picture gets the first four
+of them.
 
 Letters in shapes: P patches, C questions, R rows, K features of a row, H hidden size.
 """
@@ -21,12 +24,13 @@ from torch import Tensor, nn
 from engine.methods.shared.attention_layer import Attend, Attention, Turn, rotary
 from engine.parts.module_part import ModulePart, sizes_of
 
-FEW = 9  # patches of which half as many questions are asked
+FEW = 9  # up to this many patches, only the first half of the questions is used
 
 
 @dataclass(frozen=True)
 class LatentSizes:
-    """latents: questions about the patches. features: of one row. inner: units of the MLP, for each unit of the width."""
+    """The sizes of the cell. latents: questions about the patches. features: features per row. inner: units of the MLP,
+    as a multiple of hidden_size."""
 
     hidden_size: int
     num_attention_heads: int
@@ -67,34 +71,37 @@ class LatentCell(ModulePart):
 
     @classmethod
     def tiny(cls, target, opener=None):
-        made = cls(LatentSizes(target.hidden_size, 2, 1, 8, latents=2, features=3, inner=2))
-        made.fc.weight.data[:, target.hidden_size :] += torch.eye(target.hidden_size)
-        return made.eval().requires_grad_(False)
+        cell = cls(LatentSizes(target.hidden_size, 2, 1, 8, latents=2, features=3, inner=2))
+        cell.fc.weight.data[:, target.hidden_size :] += torch.eye(target.hidden_size)
+        return cell.eval().requires_grad_(False)
 
     def shares(self, features: Tensor) -> Tensor:
-        """[.., C, P]: how much each latent holds of each patch. features: [.., P, H] of the target at the patches."""
+        """Return [.., C, P]: how much each latent holds of each patch. features: [.., P, H], the target's features at
+        the patches."""
         few = features.shape[-2] <= FEW
-        asked = self.questions[: max(1, len(self.questions) // 2)] if few else self.questions
-        return (asked.to(features.dtype) @ features.mT).softmax(-1)
+        questions = self.questions[: max(1, len(self.questions) // 2)] if few else self.questions
+        return (questions.to(features.dtype) @ features.mT).softmax(-1)
 
     def latents(self, features: Tensor) -> Tensor:
-        """[.., P, H] -> [.., C, H]"""
+        """Map the features of the patches [.., P, H] to the latents [.., C, H]."""
         return self.shares(features) @ features
 
     def pairs(self, features: Tensor, embedded: Tensor) -> Tensor:
-        """Rows [.., R, H] of features and of the tokens after them."""
+        """Return rows [.., R, H] from features and the embeddings of the tokens after them."""
         return self.fc(torch.cat([embedded.to(features.dtype), features], -1))
 
     def turn(self, places: Tensor) -> Turn:
-        """places: int64 [.., R], of rows; the latents stand first."""
+        """Return cos and sin of the rotary embedding. places: int64 [.., R], the places of the rows; the latents have
+        the first places."""
         return rotary(places, self.sizes.head_dim, self.sizes.rope_theta, self.fc.weight.dtype)
 
     def forward(self, rows: Tensor, turn: Turn, attend: Attend) -> Tensor:
-        """[.., R, H] -> [.., R, K, H]: stand-ins for the target's features at the token of a row and at those after it."""
+        """Map rows [.., R, H] to predictions [.., R, K, H] of the target's features, at the token of each row and at
+        the K - 1 tokens after it."""
         rows = rows + self.attention(self.norm(rows), turn, attend)
-        made = self.down(nn.functional.silu(self.up(self.mlp_norm(rows))))
-        return rows[..., None, :] + made.unflatten(-1, (self.sizes.features, -1))
+        features = self.down(nn.functional.silu(self.up(self.mlp_norm(rows))))
+        return rows[..., None, :] + features.unflatten(-1, (self.sizes.features, -1))
 
 
 KIND = LatentCell.kind()
-"""Feature drafters whose rows for a picture are few."""
+"""Feature drafters that read only a few rows for a picture."""

@@ -2,15 +2,14 @@
 itself.
 
 Gui et al., "Boosting Lossless Speculative Decoding via Feature Sampling and Partial Alignment Distillation" (2024).
-*Feature sampling*: a feature holds the distribution of the next token but not the token that was written, so in a wider
-space the token's embedding selects what the cell reads of the feature. *Partial alignment*: predicting the next feature
-and giving sharp logits are two tasks that disturb each other; the state that is passed on learns the first, and a
-separate readout between that state and the head learns the second.
+*Feature sampling*: a feature holds the distribution of the next token but not the token that was written. So the
+token's embedding selects, in a wider space, what the cell reads of the feature. *Partial alignment*: predicting the
+next feature and giving sharp logits are two tasks that disturb each other. So the state that is passed on learns the
+first task, and a separate readout between this state and the head learns the second.
 
-The paper names both and gives their purpose; the exact form of the two modules is ours: a gated map on the residual
-path, and a linear map beside it. Both add nothing at first, so the cell starts as in the recipe ``eagle``; with
-begun=True it starts with the weights of the trained cell that it is compared with, which saves the time of that
-training.
+The paper names both modules and gives their purpose. Their exact form is ours: a gated map on the residual path, and a
+linear map beside it. Both add nothing at first, so the cell starts as in the recipe ``eagle``. With begun=True it
+starts with the weights of the trained cell with which it is compared, which saves the time of that training.
 """
 
 from dataclasses import replace
@@ -52,17 +51,17 @@ class FSPADStudent(CellStudent):
 
     @classmethod
     def of(cls, teacher, settings):
-        """The student, to be compared with the part `eagle` or with the cell at --start, if there is such a cell."""
+        """Return the student. It is compared with the cell at --start or the part `eagle`, if there is such a cell."""
         folder = teacher.start or teacher.parts / cls.after
         if not (folder / "config.json").is_file():
             return cls(teacher.module, settings)
         return begun_by(cls, teacher, settings, folder)
 
     def start(self) -> EagleCell:
-        made = new_cell(self._shape, self.target, readout=self.settings["partial"])
+        cell = new_cell(self._shape, self.target, readout=self.settings["partial"])
         if self.settings["begun"]:
-            made.load_state_dict(self.rival.state_dict(), strict=False)
-        return made
+            cell.load_state_dict(self.rival.state_dict(), strict=False)
+        return cell
 
 
 STUDENT = FSPADStudent

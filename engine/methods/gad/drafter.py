@@ -1,16 +1,15 @@
 """Draft a block with a model that fills all of it at once, and keep the tokens that the target would write.
 
-Generalised Aggressive Decoding (Ge et al., Lossless Acceleration for Seq2seq Generation with Aggressive
-Decoding, 2022; Xia et al., Speculative Decoding: Exploiting Speculative Execution for Accelerating
-Seq2seq Generation, 2022): where the output does not repeat the input, a non-autoregressive model takes
-the input's place. It fills a block of masks in one pass; the target checks the block; the rest
-from the first difference (a bifurcation) on is dropped, and a new block is filled there.
+Generalised Aggressive Decoding (Ge et al., Lossless Acceleration for Seq2seq Generation with Aggressive Decoding, 2022;
+Xia et al., Speculative Decoding: Exploiting Speculative Execution for Accelerating Seq2seq Generation, 2022): where the
+output does not repeat the input, a non-autoregressive model writes the draft instead. It fills a block of masks in one
+pass, and the target checks the block. The block is dropped from the first difference (a bifurcation) on, and a new
+block is filled there.
 
-The model here is the denoiser that reads the target's states; the paper's is a separate encoder and
-decoder. The lossy rule of the paper's GAD++ is ``engine.methods.gad.rule``. Beyond the paper, ``realign`` uses the
-dropped rest of a block once more: where the end of the output occurs exactly once in the dropped block, the
-tokens after it become a second branch. That helps where the block repeats a word and the target does not,
-which is rare.
+The model here is the denoiser that reads the target's states; the paper's is a separate encoder and decoder. The lossy
+rule of the paper's GAD++ is ``engine.methods.gad.rule``. Beyond the paper, ``realign`` uses the dropped rest of a block
+once more: where the end of the output occurs exactly once in the dropped block, the tokens after it become a second
+branch. That helps where the block repeats a word and the target does not, which is rare.
 """
 
 from collections.abc import Sequence
@@ -62,7 +61,8 @@ class GeneralisedAggressiveDrafter(DiffusionDrafter):
         self._since = kept.tokens
 
     def _rest(self) -> list[int]:
-        """The rest of the last block, after the only place in it where the end of the output occurs."""
+        """Return the tokens of the last block after the only place in it where the end of the output occurs; empty if
+        there is no such place."""
         pointer = InputPointer(self._block)
         for token in self._since:
             pointer.follow(token)
@@ -71,7 +71,7 @@ class GeneralisedAggressiveDrafter(DiffusionDrafter):
     def _told(self, rest: Sequence[int]) -> list[Words]:
         if not self._since:
             return []
-        before = [one == other for one, other in zip(self._block, self._since, strict=False)]
+        before = [a == b for a, b in zip(self._block, self._since, strict=False)]
         same = before.index(False) if False in before else len(before)
         line: list[str | Token] = [
             f"{same} of the {len(self._block)} tokens of the last block were kept"

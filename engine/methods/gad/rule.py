@@ -1,8 +1,8 @@
 """Keep tokens that the target finds nearly as likely as its favourite: lossy.
 
-The rule of GAD++ (Ge et al., Lossless Acceleration for Seq2seq Generation with Aggressive Decoding,
-2022): a drafted token may stay when it is among the target's ``beta`` likeliest and its log-probability
-is at most ``tau`` below the likeliest one's.
+The rule of GAD++ (Ge et al., Lossless Acceleration for Seq2seq Generation with Aggressive Decoding, 2022): a drafted
+token is kept when it is among the target's ``beta`` likeliest and its log-probability is at most ``tau`` below that of
+the likeliest.
 """
 
 from torch import Tensor
@@ -13,10 +13,10 @@ from engine.rules.matching import keep_while, law_shown, show_judged
 
 
 class TopBeta(Verifier):
-    """Among siblings, the first that may stay is kept. Where none may stay, the target writes its own token.
+    """Among siblings, the first one that the rule allows is kept. If it allows none, the target writes its own token.
 
-    At temperature 0 the probabilities are those of the plain softmax. With ``beta`` 1 the text is then the
-    target's own. The rule still counts as lossy, because this depends on its options.
+    At temperature 0 the probabilities are those of the plain softmax; with ``beta`` 1 the text is then the target's
+    own. The rule still counts as lossy, because this depends on its options.
     """
 
     key = "gad"
@@ -63,7 +63,8 @@ class TopBeta(Verifier):
 
 
 def standing(p: Tensor, token: int) -> tuple[int, float]:
-    """The rank of a token in p [V], 1 for the likeliest, and how far its log p is below the likeliest one's."""
+    """Return the rank of a token in p [V], 1 for the likeliest, and by how much its log p is below that of the
+    likeliest."""
     own, best = p[token], p.max()
     rank = int((p > own).sum()) + 1
     gap = float((best / own).log()) if own > 0 else float("inf")

@@ -1,12 +1,12 @@
 """Further training of an EAGLE cell, rewarded by the accepted length of its draft trees: group tree optimization.
 
 Hu et al., "Bridging Draft Policy Misalignment: Group Tree Optimization for Speculative Decoding" (2025). A *group* is a
-run of consecutive places in a text; at each place, the cell and the cell that it started as each draft a tree. The
-difference of the two expected accepted lengths, standardized within the group, weights a clipped ratio of the two
-cells' likelihoods of the tokens that the target accepts from the cell's tree; this term is added to the cell's usual
-loss.
+run of consecutive places in a text. At each place two cells draft a tree: the cell in training, and the cell as which
+it started. The difference of the two expected accepted lengths is standardized within the group. It weights a clipped
+ratio: the two cells' likelihoods of the tokens that the target accepts from the trained cell's tree. This term is added
+to the ordinary loss of an EAGLE cell.
 
-The paper's smooth maximum (eta = 1), groups of 4 to 8 and two phases are kept: the first phase is the recipe ``eagle``.
+The paper's smooth maximum (eta = 1), groups of 4 to 8 and two phases are kept; the first phase is the recipe ``eagle``.
 The paper's weight of the two losses and its clip were not known when this was written; the options' values are ours.
 """
 
@@ -63,12 +63,13 @@ class GTOStudent(CellStudent):
         return super().loss(part, lesson) + self.settings["weight"] * self.tree_loss(part, lesson)
 
     def tree_loss(self, part: EagleCell, lesson: Lesson) -> Tensor:
-        """The clipped surrogate, a mean over the groups' places whose tokens count."""
+        """Return the clipped surrogate loss, a mean over the places of the groups; groups with a token that does not
+        count weigh 0."""
         roots = self._roots(lesson)
         rewards, paths = self._judged(part, lesson, roots)
         weight = advantages(*rewards)
         counts = torch.stack(
-            [row[some + 1] for row, some in zip(lesson.counted, roots, strict=True)]
+            [row[places + 1] for row, places in zip(lesson.counted, roots, strict=True)]
         )
         weight = (weight * counts.all(-1, keepdim=True).cpu()).flatten().to(lesson.features.device)
         steps = max(map(len, paths))
@@ -83,8 +84,8 @@ class GTOStudent(CellStudent):
         return -torch.minimum(ratio * weight, near * weight).mean()
 
     def _roots(self, lesson: Lesson) -> Tensor:
-        """int64 [S, G]: one group per window, drawn by the index of the batch. A root has a feature before it, and a
-        token after it."""
+        """Return the places of the roots, int64 [S, G]: one group per window, drawn by the index of the batch. Every
+        root has a feature before it and a token after it."""
         windows, length = lesson.tokens.shape
         size = min(self.settings["group"], length - 2)
         generator = torch.Generator().manual_seed(lesson.index)
@@ -94,8 +95,8 @@ class GTOStudent(CellStudent):
     def _judged(
         self, part: EagleCell, lesson: Lesson, roots: Tensor
     ) -> tuple[tuple[Tensor, Tensor], list[list[int]]]:
-        """The rewards [S, G] of this cell's trees and of the starting cell's, and the tokens that would be kept from
-        each of this cell's trees, group by group."""
+        """Return the rewards, [S, G] each, of this cell's trees and of the starting cell's trees; and for each of this
+        cell's trees, group by group, the tokens that greedy verification would keep."""
         trees: list[list[GrownTree]] = []
         for features, tokens, some in zip(lesson.features, lesson.tokens, roots, strict=True):
             inputs = (self._lender, features, tokens.tolist(), some.tolist(), self._policy)
@@ -104,8 +105,8 @@ class GTOStudent(CellStudent):
         size = roots.shape[1]
         rewards = torch.zeros(2, *roots.shape)
         paths: list[list[int]] = []
-        for window, (some, seen) in enumerate(zip(trees, laws, strict=True)):
-            for at, (tree, law) in enumerate(zip(some, seen, strict=True)):
+        for window, (some, window_laws) in enumerate(zip(trees, laws, strict=True)):
+            for at, (tree, law) in enumerate(zip(some, window_laws, strict=True)):
                 behind = lesson.logits[window, tree.root].float().softmax(-1)
                 whose, place = divmod(at, size)
                 rewards[whose, window, place] = reward(tree, behind, law, ETA)
@@ -116,24 +117,24 @@ class GTOStudent(CellStudent):
     def _likelihood(
         self, cell: EagleCell, lesson: Lesson, roots: Tensor, paths: list[list[int]], steps: int
     ) -> Tensor:
-        """[S * G]: the mean log-likelihood that a cell gives each path's tokens, with its own states fed back; 0 for an
-        empty path."""
+        """Return the mean log-likelihoods [S * G] that a cell gives the tokens of each path, with its own states fed
+        back; 0 for an empty path."""
         device = lesson.tokens.device
         rows = torch.arange(len(roots)).repeat_interleave(roots.shape[1]), roots.flatten() - 1
         drafted = lesson.tokens.new_zeros(len(roots), lesson.tokens.shape[1] - 1, steps)
-        wanted = torch.zeros(len(paths), steps, dtype=torch.long)
+        path_tokens = torch.zeros(len(paths), steps, dtype=torch.long)
         counts = torch.zeros(len(paths), steps)
         for at, path in enumerate(paths):
-            wanted[at, : len(path)] = torch.tensor(path, dtype=torch.long)
+            path_tokens[at, : len(path)] = torch.tensor(path, dtype=torch.long)
             counts[at, : len(path)] = 1 / max(1, len(path))
-        drafted[rows] = wanted = wanted.to(device)
+        drafted[rows] = path_tokens = path_tokens.to(device)
         total = torch.zeros(len(paths), device=device)
         inputs = (lesson.features, lesson.tokens, self._embedding, steps, drafted)
         for step, states in enumerate(unrolled(cell, *inputs)):
             logits = cell.spread(
                 cell.logits(states[rows], self._head).float(), self._lender.vocab_size
             )
-            said = logits.log_softmax(-1).gather(-1, wanted[:, step, None])[:, 0]
+            said = logits.log_softmax(-1).gather(-1, path_tokens[:, step, None])[:, 0]
             on = counts[:, step].to(device)
             total = total + torch.where(on > 0, said, 0.0) * on
         return total

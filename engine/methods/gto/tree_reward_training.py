@@ -1,11 +1,11 @@
 """The reward of a draft tree: the accepted length that can be expected from the target.
 
 Hu et al., "Bridging Draft Policy Misalignment: Group Tree Optimization for Speculative Decoding" (2025). A cell in
-training drafts after a place of a text with the drafter's own policy; the target reads all trees of a batch in one
-pass; the expected accepted length of a branch is the sum of the target's probabilities of its prefixes, and a tree's
-reward is a smooth maximum over its branches.
+training drafts after a place of a text with the drafter's own policy, and the target reads all trees of a batch in one
+pass. The expected accepted length of a branch is the sum of the target's probabilities of its prefixes. The reward of a
+tree is a smooth maximum over its branches.
 
-Letters in shapes: S windows, T tokens of each, R rows of a window's trees, N nodes of a tree, V vocabulary.
+Letters in shapes: S windows, T tokens of a window, R rows of a window's trees, N nodes of a tree, V vocabulary.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from engine.methods.shared.eagle_reader import EagleReader
 
 @dataclass(frozen=True)
 class Policy:
-    """Options of the drafter."""
+    """The drafter's options that shape a tree."""
 
     nodes: int
     depth: int
@@ -35,8 +35,8 @@ class Policy:
 
 @dataclass(frozen=True)
 class GrownTree:
-    """root: the place of its root token in the window. tokens, parents (ROOT, or a node): those of its nodes, parents
-    first."""
+    """A drafted tree. root: the place of its root token in the window. tokens, parents: one entry per node, parents
+    first; a parent is a node or ROOT."""
 
     root: int
     tokens: list[int]
@@ -73,24 +73,24 @@ def grown(
     roots: Sequence[int],
     policy: Policy,
 ) -> list[GrownTree]:
-    """The trees that a drafter with this cell would propose in one window.
+    """Return the trees that a drafter with this cell would propose in one window, one tree per root.
 
-    features [T, n*Ht] and tokens of the window. roots: places in the window, ascending, the first at least 1.
+    features, tokens: [T, n*Ht] and [T], of the window. roots: places in the window, ascending, the first at least 1.
     """
-    reader, trees, known = EagleReader(cell, lender, Sampling()), [], 0
+    reader, trees, read_to = EagleReader(cell, lender, Sampling()), [], 0
     for root in roots:
-        reader.learn(features[known:root])
-        known = root
+        reader.learn(features[read_to:root])
+        read_to = root
         level = reader.catch_up(tokens[: root + 1])
         levels = min(policy.depth, policy.nodes)
         drafted = drafted_below(reader, level, policy.nodes, levels, policy.top_k)
-        kept = sorted(drafted.candidates.best(policy.nodes))
-        place = {ROOT: ROOT} | {candidate: node for node, candidate in enumerate(kept)}
+        best_candidates = sorted(drafted.candidates.best(policy.nodes))
+        place = {ROOT: ROOT} | {candidate: node for node, candidate in enumerate(best_candidates)}
         trees.append(
             GrownTree(
                 root,
-                [drafted.candidates.tokens[candidate] for candidate in kept],
-                [place[drafted.candidates.parents[candidate]] for candidate in kept],
+                [drafted.candidates.tokens[candidate] for candidate in best_candidates],
+                [place[drafted.candidates.parents[candidate]] for candidate in best_candidates],
             )
         )
     return trees
@@ -98,20 +98,20 @@ def grown(
 
 @torch.no_grad()
 def laws_of(target, tokens: Tensor, trees: Sequence[Sequence[GrownTree]]) -> list[list[Tensor]]:
-    """For each tree of each window, the target's distributions [N, V] after its nodes.
+    """Return the target's distributions [N, V] after the nodes of each tree, by window and tree.
 
-    tokens: int64 [S, T]. trees: by window, any number in each.
+    tokens: int64 [S, T]. trees: for each window, any number of trees.
     """
     cache = target(input_ids=tokens, use_cache=True, logits_to_keep=1).past_key_values
     length, device = tokens.shape[1], tokens.device
-    widest = max(sum(map(len, some)) for some in trees)
+    widest = max(sum(map(len, window_trees)) for window_trees in trees)
     ids = torch.zeros(len(trees), widest, dtype=torch.long)
     places = torch.zeros_like(ids)
     sees = torch.zeros(len(trees), widest, length + widest, dtype=torch.bool)
-    sees[:, :, 0] = True  # rows of no tree must also see something
-    for window, some in enumerate(trees):
+    sees[:, :, 0] = True  # rows that pad the batch must also see something
+    for window, window_trees in enumerate(trees):
         first = 0
-        for tree in some:
+        for tree in window_trees:
             for node, (token, parent) in enumerate(zip(tree.tokens, tree.parents, strict=True)):
                 row, above = first + node, first + parent
                 ids[window, row] = token
@@ -133,15 +133,15 @@ def laws_of(target, tokens: Tensor, trees: Sequence[Sequence[GrownTree]]) -> lis
         use_cache=True,
     ).logits
     laws = []
-    for rows, some in zip(logits.float().softmax(-1), trees, strict=True):
-        sizes = list(map(len, some))
+    for rows, window_trees in zip(logits.float().softmax(-1), trees, strict=True):
+        sizes = list(map(len, window_trees))
         laws.append(list(rows[: sum(sizes)].split(sizes)))
     return laws
 
 
 def reward(tree: GrownTree, behind: Tensor, laws: Tensor, eta: float) -> float:
-    """log(sum of exp(eta * expected accepted length)) / eta over the branches. behind: the distribution [V] after the
-    root."""
+    """Return log(sum of exp(eta * expected accepted length)) / eta, where the sum is over the tree's branches. behind:
+    [V], the distribution after the root. laws: [N, V], the distributions after the nodes."""
     reached, lengths = {ROOT: 1.0}, {ROOT: 0.0}
     for node, (token, parent) in enumerate(zip(tree.tokens, tree.parents, strict=True)):
         law = behind if parent == ROOT else laws[parent]
@@ -153,7 +153,7 @@ def reward(tree: GrownTree, behind: Tensor, laws: Tensor, eta: float) -> float:
 
 
 def longest_accepted(tree: GrownTree, behind: Tensor, laws: Tensor) -> list[int]:
-    """The tokens that greedy verification keeps."""
+    """Return the tokens of the tree that greedy verification keeps."""
     children = {pair: node for node, pair in enumerate(zip(tree.parents, tree.tokens, strict=True))}
     tokens, at = [], ROOT
     while True:
@@ -165,8 +165,10 @@ def longest_accepted(tree: GrownTree, behind: Tensor, laws: Tensor) -> list[int]
 
 
 def advantages(current: Tensor, reference: Tensor, least: float = 1e-6) -> Tensor:
-    """Rewards [S, G] of each group's trees and of the reference's -> [S, G]: how much better than the reference,
-    standardized within the group."""
+    """Return by how much each reward exceeds the reference's, standardized within its group, [S, G].
+
+    current, reference: the rewards [S, G] of the trained cell's trees and of the reference's trees.
+    """
     better = current - reference
     mean = better.mean(-1, keepdim=True)
     return (better - mean) / (better.std(-1, correction=0, keepdim=True) + least)

@@ -1,12 +1,14 @@
 """Linear maps at a middle layer make pseudo states of coming tokens; the layers above finish them in the same pass.
 
 Wu et al., "Parallel Decoding via Hidden Transfer for Lossless Large Language Model Acceleration" (2024). The map of
-place k turns a token's hidden state at the map's layer into a stand-in for the state that the token k places later
-will have at that layer. In the layers above, the stand-ins read the text and one another, and the target's head
-turns them into the laws of coming tokens. The next pass verifies the likeliest paths, and makes its own pseudo states.
+place k turns a token's hidden state at the map's layer into a pseudo state: an estimate of the state that the token k
+places later will have at that layer. In the layers above, the pseudo states read the text and one another, and the
+target's head turns them into the laws of coming tokens. The next pass verifies the likeliest paths, and makes its own
+pseudo states.
 
-The pseudo states are probe rows that join the pass at their layers (``engine.methods.hidden_transfer.part``). Beyond the paper:
-they follow only the nodes at which the step is likeliest to end, not all nodes (``engine.methods.shared.probing``).
+The pseudo states are probe rows that join the pass at their layers (``engine.methods.hidden_transfer.part``). Beyond
+the paper: they follow only the nodes at which the step is likeliest to end, not all nodes
+(``engine.methods.shared.probing``).
 """
 
 from engine.core.exhibits import Layer, Layers
@@ -25,10 +27,10 @@ class HiddenTransferDrafter(ProbedTreeDrafter):
     @classmethod
     def build(cls, settings, models):
         part = models.part("hidden_transfer")
-        made = super().build(settings, models)
-        nodes = made.settings["budget"] + settings["asked"] * len(part)
+        drafter = super().build(settings, models)
+        nodes = drafter.settings["budget"] + settings["asked"] * len(part)
         OwnLayersDrafter.make_ready(models.target, sorted(set(part.layers)), nodes)
-        return made
+        return drafter
 
     def _shown(self, tree, laws):
         return [*super()._shown(tree, laws), *([self._stack()] if self._asked else [])]

@@ -1,11 +1,11 @@
 """The maps of hidden transfer: each makes a pseudo state of a later token from a token's hidden state at a layer.
 
 Wu et al., "Parallel Decoding via Hidden Transfer for Lossless Large Language Model Acceleration" (2024). Map i (from 0)
-stands in front of ``layers[i]``: from the state that enters that layer at the token t, it makes a stand-in for the
-state at the token t + 1 + i, whose logits predict the token t + 2 + i. A pseudo state sees the text up to its token,
+stands in front of ``layers[i]``. From the state that enters this layer at the token t, it makes an estimate of the
+state at the token t + 1 + i, whose logits predict the token t + 2 + i. A pseudo state sees the text up to the token t
 and the pseudo states of the places before its own. Further places may join at higher layers.
 
-No checkpoint is published. The layout here: ``maps.{place}.weight`` [H, H] and ``maps.{place}.bias`` [H], and a
+No checkpoint is published. The layout here is ``maps.{place}.weight`` [H, H] and ``maps.{place}.bias`` [H], and a
 config.json whose ``transfer_layers`` names the layer of each place.
 
 Letters in shapes: K places, A nodes that pseudo states follow, H hidden size, R rows.
@@ -26,7 +26,7 @@ LAYERS = "transfer_layers"
 
 
 class TransferMaps(ModulePart):
-    """layers: the layer of each place, none below the one before it."""
+    """The maps of one target. layers: the layer of each place; no layer is below that of the place before."""
 
     key, noun = "transfer_maps", "set of transfer maps"
 
@@ -48,54 +48,56 @@ class TransferMaps(ModulePart):
 
     @classmethod
     def beginning(cls, layers: Sequence[int], width: int) -> TransferMaps:
-        """Each pseudo state starts as the state from which it is made."""
-        made = cls(layers, width)
-        for each in made.maps:
-            nn.init.eye_(each.weight)
-            nn.init.zeros_(each.bias)
-        return made
+        """Return untrained maps: each pseudo state is the state from which it is made."""
+        part = cls(layers, width)
+        for linear in part.maps:
+            nn.init.eye_(linear.weight)
+            nn.init.zeros_(linear.bias)
+        return part
 
     @classmethod
     def tiny(cls, target, opener=None):
-        """Maps for two places, both from the last layer: the identity, and the identity with noise."""
-        made = cls.beginning((target.layers - 1, target.layers - 1), target.hidden_size)
-        made.maps[1].weight.data += 0.2 * torch.randn_like(made.maps[1].weight)
-        return made.eval().requires_grad_(False)
+        """Return maps for two places, both at the last layer: the identity, and the identity with noise."""
+        part = cls.beginning((target.layers - 1, target.layers - 1), target.hidden_size)
+        part.maps[1].weight.data += 0.2 * torch.randn_like(part.maps[1].weight)
+        return part.eval().requires_grad_(False)
 
     @property
     def places(self) -> int:
         return len(self.layers)
 
     def __len__(self) -> int:
-        """The number of rows after a node."""
+        """Return the number of probe rows after a node."""
         return self.places
 
     def probes(self, nodes: Sequence[int], size: int) -> Probes:
-        """The probes after each of these nodes of a tree of ``size`` nodes, place by place."""
-        asked = len(nodes)
-        parents = [*nodes, *(size + row for row in range((self.places - 1) * asked))]
-        rows = [node + 1 for node in nodes]  # of the pass: the root has row 0
+        """Return the probe rows after each of these nodes of a tree of ``size`` nodes, ordered by place."""
+        count = len(nodes)
+        parents = [*nodes, *(size + row for row in range((self.places - 1) * count))]
+        rows = [node + 1 for node in nodes]  # row numbers in the pass; the root has row 0
         joins = [
-            Join(layer, asked, partial(self._pseudo, place, rows))
+            Join(layer, count, partial(self._pseudo, place, rows))
             for place, layer in enumerate(self.layers)
         ]
         return Probes(joins, parents)
 
     def _pseudo(self, place: int, rows: Sequence[int], states: Tensor) -> Tensor:
-        """states [R, H] at the layer of this place -> pseudo states [A, H]"""
+        """Map the states [R, H] that enter this place's layer to pseudo states [A, H], from the rows ``rows``."""
         return self.maps[place](states[list(rows)])
 
     def rows_behind(self, index: int, asked: int) -> range:
-        """The rows of the probes after the index-th of the ``asked`` nodes."""
+        """Return the numbers of the probe rows after the index-th of ``asked`` nodes."""
         return range(index, self.places * asked, asked)
 
     def logits(self, rows: Tensor) -> Tensor:
-        """The target's logits at the rows, [K, V], are those of the places."""
+        """Return the logits [K, V] of the places, given the target's logits [K, V] at the probe rows; they are the
+        same."""
         return rows
 
 
 def check_layers(layers: Sequence[int], of_target: int) -> None:
-    """Raises ValueError, whose message ends a sentence, if places cannot join at these layers."""
+    """Raise ValueError if places cannot join at these layers; its message completes the caller's sentence. of_target:
+    the number of the target's layers."""
     if not 0 < len(layers) <= MOST_PROBES:
         raise ValueError(f"it has {len(layers)} places, where 1 to {MOST_PROBES} are allowed")
     if list(layers) != sorted(layers):

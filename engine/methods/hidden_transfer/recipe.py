@@ -1,10 +1,10 @@
-"""Training of the maps of hidden transfer: pseudo states join the frozen target's pass at their layers.
+"""Trains the maps of hidden transfer: pseudo states join the frozen target's pass at their layers.
 
 Wu et al., "Parallel Decoding via Hidden Transfer for Lossless Large Language Model Acceleration" (2024): the target is
-its own teacher, because the pseudo states learn the distributions that it gives on a text. The loss is that of all
-probe rows (``probes``).
+its own teacher, because the pseudo states learn the distributions that the target gives on a text. The loss is that of
+all probe rows (``engine.training.students.probes``).
 
-Letters in shapes: S windows, T tokens of each, A places with pseudo states after them, K places, H hidden size.
+Letters in shapes: S windows, T tokens of a window, A places with pseudo states after them, K places, H hidden size.
 """
 
 from collections.abc import Sequence
@@ -52,14 +52,15 @@ class TransferStudent(ProbeStudent):
             if rows is not None and layer > at:
                 rows = reading.through(rows, Layers(at, layer))
             at = layer
-            made = part.maps[place](read.hidden_states[layer][:, asked])
-            rows = made if rows is None else torch.cat([rows, made], 1)
+            pseudo = part.maps[place](read.hidden_states[layer][:, asked])
+            rows = pseudo if rows is None else torch.cat([rows, pseudo], 1)
         logits = reading.through(rows, Layers(first=at), head=True)
         return logits.unflatten(1, (part.places, len(asked))).transpose(1, 2)
 
 
 class _Reading:
-    """Pseudo states, place by place: each place has one for every asked token of a text that was read before."""
+    """Runs pseudo states through the target's layers, behind texts that were read before. Each place has one pseudo
+    state for every token in ``asked``."""
 
     def __init__(self, target, cache, tokens: Tensor, asked: Sequence[int], places: int) -> None:
         self._target, self._cache, self._windows = target, cache, len(tokens)
@@ -73,7 +74,7 @@ class _Reading:
         self._sees, self._length = torch.cat([before, own & earlier], -1), length
 
     def through(self, rows: Tensor, layers: Layers, head: bool = False) -> Tensor:
-        """[S, R, H] -> states [S, R, H] after the layers, or logits [S, R, V]"""
+        """Map rows [S, R, H] to their states [S, R, H] after these layers, or with ``head`` to logits [S, R, V]."""
         count, view = rows.shape[1], view_of(self._target, layers)
         sees = self._sees[:count, : self._length + count]
         output = (view if head else decoder_of(view))(

@@ -1,7 +1,7 @@
 """Heads that read the tokens drafted before their own, in a fixed tree.
 
-Ankner et al., Hydra: Sequentially-Dependent Draft Heads for Medusa Decoding (2024). The tree is Medusa's, but a head's
-choices depend on the branch, so each level of the tree asks its head once for every branch.
+Ankner et al., Hydra: Sequentially-Dependent Draft Heads for Medusa Decoding (2024). The tree is Medusa's. A head's
+choices depend on the branch, so on each level of the tree the level's head is run once for every branch.
 """
 
 import torch
@@ -34,8 +34,8 @@ class HydraDrafter(HeadsDrafter):
         super()._keep(features)
 
     def _after(self, head, paths, count):
-        known = [self.target.readable(path) for path in paths]
-        tokens = torch.tensor(known, device=self.target.device)
+        readable = [self.target.readable(path) for path in paths]
+        tokens = torch.tensor(readable, device=self.target.device)
         embeddings = self.target.embed(tokens)
         hidden = self.heads.hidden(head, self._state.expand(len(paths), -1), embeddings)
         own = self.target.head if self.heads.shares_head else self.heads.lm_head[head]

@@ -1,19 +1,19 @@
 """Hydra heads: each predicts one later token from the target's last hidden state and the tokens drafted before it.
 
 Ankner et al., Hydra: Sequentially-Dependent Draft Heads for Medusa Decoding (2024). Head k (from 0) reads the state
-that gave the token at t + 1 and, next to it, the target's embeddings of the tokens at t + 1 ... t + 1 + k; it predicts
-the token at t + 2 + k. Its first block is linear(x) with a linear residual connection, because its input is k + 2 times
-as wide as its output; the others are Medusa's. Hydra++ lets one layer of the target's kind read all states first (the
-prefix).
+that predicted the token at t + 1 and, next to it, the target's embeddings of the tokens at t + 1 ... t + 1 + k. It
+predicts the token at t + 2 + k. Its first block is linear(x) with a linear residual connection, because its input is k
++ 2 times as wide as its output; the other blocks are Medusa's. In Hydra++ one layer of the target's kind reads all
+states first (the prefix).
 
 The layout of the published checkpoints: ``hydra_mlp.{head}.{layer}.linear.{weight,bias}``,
-``hydra_mlp.{head}.0.res_connection.{weight,bias}``, ``hydra_lm_head.{head}.{weight,bias}``; with a prefix
-``prefix_embeding_layer.{layers.0.*,norm.weight}``, and dropout layers count, so that blocks have the numbers 1, 3, 5
+``hydra_mlp.{head}.0.res_connection.{weight,bias}``, ``hydra_lm_head.{head}.{weight,bias}``. With a prefix there are
+also ``prefix_embeding_layer.{layers.0.*,norm.weight}``; then dropout layers count, so blocks have the numbers 1, 3, 5
 ... and a projection is ``hydra_lm_head.{head}.1.*``. Embeddings in the file are the target's and are ignored. A
 checkpoint without projections shares the target's head. The authors' code makes one block and repeats it behind the
 first; a file without duplicates holds it once, and the config's ``hydra_num_layers`` says how often it runs.
 
-Letters in shapes: K heads, L blocks of each, H hidden size, V vocabulary, R rows.
+Letters in shapes: K heads, L blocks of a head, H hidden size, V vocabulary, R rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from engine.parts.files import WEIGHTS
 
 PREFIX = "prefix_embeding_layer."  # spelled so in the checkpoints
 OFFSET, LAYERS = "hidden_state_offset", "hydra_num_layers"
-MOST = 64  # heads, or blocks of a head
+MOST = 64  # most heads, and most blocks of a head
 _BLOCK = re.compile(r"hydra_mlp\.(\d{1,3})\.(\d{1,3})\.(linear|res_connection)\.(weight|bias)")
 _PROJECTION = re.compile(r"hydra_lm_head\.(\d{1,3})\.(?:1\.)?(weight|bias)")
 _BORROWED = ("input_embed_fn.weight", f"{PREFIX}embed_tokens.weight")
@@ -44,7 +44,7 @@ class Block(nn.Module):
     """SiLU(linear(x)), added to x, or to a linear map of x if x is wider than H."""
 
     def __init__(self, width: int, conditions: int = 0) -> None:
-        """conditions: number of embeddings next to the state."""
+        """width: H. conditions: the number of embeddings next to the state; x has (conditions + 1) * H entries."""
         super().__init__()
         wide = width * (conditions + 1)
         self.linear = nn.Linear(wide, width)
@@ -55,7 +55,7 @@ class Block(nn.Module):
 
 
 class HydraHeads(HeadsPart):
-    """offset: how many layers before the last the states come from."""
+    """The weights of Hydra heads. offset: how many layers before the last the states come from."""
 
     key, noun = "hydra_heads", "set of Hydra heads"
     files = ("hydra_lm_head.safetensors", WEIGHTS)
@@ -69,8 +69,8 @@ class HydraHeads(HeadsPart):
         vocabulary: int | None,
         prefix: PreTrainedConfig | None = None,
     ) -> None:
-        """vocabulary: of the heads' own projections; None: they share the target's head. prefix: the target's config,
-        if a layer of its kind reads the states first."""
+        """vocabulary: the size of the heads' own projections; None if they share the target's head. prefix: the
+        target's config if a layer of the target's kind reads the states first."""
         super().__init__(heads)
         self.blocks = nn.ModuleList(
             nn.ModuleList(Block(width, head + 1 if layer == 0 else 0) for layer in range(layers))
@@ -93,7 +93,7 @@ class HydraHeads(HeadsPart):
 
     @classmethod
     def tensors_of(cls, config, tensors):
-        tensors = {name: each for name, each in tensors.items() if name not in _BORROWED}
+        tensors = {name: tensor for name, tensor in tensors.items() if name not in _BORROWED}
         layout = Layout.of(tensors)
         promised = layout.promised(config)
         return layout.repeated(tensors, promised) if promised > len(layout.numbers) else tensors
@@ -108,7 +108,7 @@ class HydraHeads(HeadsPart):
 
     @classmethod
     def tiny(cls, target, opener=None, layers=2, prefix=True, **options):
-        """Several blocks behind a layer of attention, as in Hydra++."""
+        """Return heads with several blocks behind a layer of attention, as in Hydra++."""
         return super().tiny(target, opener, layers=layers, prefix=prefix, **options)
 
     @classmethod
@@ -121,19 +121,20 @@ class HydraHeads(HeadsPart):
         shared: bool = False,
         prefix: bool = False,
     ) -> HydraHeads:
-        """Medusa's, with zero weights for the embeddings. prefix: whether a layer of attention reads the states first."""
+        """Return untrained heads: those of Medusa, with zero weights for the embeddings. prefix: whether a layer of
+        attention reads the states first."""
         head = target.get_output_embeddings().weight
         width = head.shape[1]
         config = target.config.get_text_config(decoder=True) if prefix else None
-        made = cls(heads, layers, width, None if shared else len(head), config)
-        for weight in made.blocks.parameters():
+        part = cls(heads, layers, width, None if shared else len(head), config)
+        for weight in part.blocks.parameters():
             weight.zero_()
-        for blocks in made.blocks:
+        for blocks in part.blocks:
             blocks[0].res_connection.weight[:, :width] = torch.eye(width)
-        for projection in made.lm_head:
+        for projection in part.lm_head:
             projection.weight.copy_(head)
             projection.bias.zero_()
-        return made
+        return part
 
     @property
     def shares_head(self) -> bool:
@@ -141,9 +142,10 @@ class HydraHeads(HeadsPart):
         return not self.lm_head
 
     def states(self, features: Tensor, cache: Cache | None = None) -> Tensor:
-        """States of the target [S, R, H] -> the states that the heads read, which differ if there is a prefix.
+        """Map the target's states [S, R, H] to the states that the heads read: the prefix's output, or without a prefix
+        the same states.
 
-        cache: of the prefix; holds the rows read before and takes these up.
+        cache: the prefix's cache. It holds the rows read before, and the new rows are added to it.
         """
         if self.prefix is None:
             return features
@@ -152,14 +154,15 @@ class HydraHeads(HeadsPart):
         ).last_hidden_state
 
     def hidden(self, head: int, state: Tensor, embeddings: Tensor) -> Tensor:
-        """state [..., H] and the embeddings [..., head + 1, H] after it -> [..., H] before the projection."""
+        """Return a head's output [..., H] before the projection. state: [..., H]. embeddings: [..., head + 1, H], of
+        the tokens after the state."""
         rows = torch.cat([state, embeddings.flatten(-2)], -1)
         for block in self.blocks[head]:
             rows = block(rows)
         return rows
 
     def names(self) -> dict[str, str]:
-        """Published name of each weight -> its name in this module."""
+        """Return a dictionary from the published name of each weight to its name in this module."""
         start, step = _numbering(self.prefix is not None)
         names: dict[str, str] = {}
         for own in self.state_dict():
@@ -187,13 +190,14 @@ class HydraHeads(HeadsPart):
 
 
 def _numbering(prefix: bool) -> tuple[int, int]:
-    """The number of the first block in published names, and the step to the next one."""
+    """Return the number of the first block in published names, and the step to the number of the next block."""
     return (1, 2) if prefix else (0, 1)
 
 
 class Layout(NamedTuple):
-    """The layout that the published tensor names imply. numbers: of the blocks of a head. projections: whether the
-    heads have their own."""
+    """The structure that the published tensor names imply. heads: the number of heads. numbers: the numbers of the
+    blocks of a head. projections: whether the heads have their own projections. prefix: whether a layer reads the
+    states first."""
 
     heads: int
     numbers: list[int]
@@ -202,7 +206,8 @@ class Layout(NamedTuple):
 
     @classmethod
     def of(cls, names: Mapping[str, Tensor]) -> Layout:
-        """Raises ValueError, whose message ends a sentence, if they are not Hydra's."""
+        """Return the layout of a file with these tensor names. Raises ValueError if they are not Hydra's; its message
+        completes the caller's sentence."""
         blocks = [match for name in names if (match := _BLOCK.fullmatch(name))]
         projections = [match for name in names if (match := _PROJECTION.fullmatch(name))]
         if not blocks:
@@ -213,7 +218,8 @@ class Layout(NamedTuple):
         return cls(heads, numbers, bool(projections), prefix)
 
     def promised(self, config: Mapping) -> int:
-        """The blocks of a head that the config promises; 0 if it says nothing. Raises ValueError for too many."""
+        """Return the number of blocks of a head that the config names; 0 if it names none. Raises ValueError for too
+        many heads or blocks."""
         promised = config.get(LAYERS)
         promised = promised if isinstance(promised, int) else 0
         if max(self.heads, len(self.numbers), promised) > MOST:
@@ -221,8 +227,8 @@ class Layout(NamedTuple):
         return promised
 
     def repeated(self, tensors: Mapping[str, Tensor], promised: int) -> dict[str, Tensor]:
-        """The tensors with a copy of the block behind the first one at each place where it runs. Raises ValueError if
-        more than one block stands behind the first, or none."""
+        """Return the tensors with a copy of the second block for every further place where it runs. Raises ValueError
+        unless the file holds exactly two blocks of each head."""
         if len(self.numbers) != 2:
             raise ValueError(
                 f"its heads have {len(self.numbers)} blocks, where its configuration promises {promised}"

@@ -1,7 +1,7 @@
-"""Hydra: heads that read the tokens drafted before their own.
+"""Trains Hydra: heads that read the tokens drafted before their own.
 
-The start is Medusa's, with zero weights for the embeddings. teacher=true is the objective of Hydra++: the target's
-distribution in place of the written token. prefix=true and layers=4 also belong to Hydra++.
+The heads start as Medusa's, with zero weights for the embeddings. teacher=true is the objective of Hydra++: the
+target's distribution in place of the written token. prefix=true and layers=4 also belong to Hydra++.
 """
 
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""Jacobi decoding: the target improves its own guesses (``engine.methods.shared.guessed_window``)."""
+"""Jacobi decoding: the target improves its own guesses in every pass (``engine.methods.shared.guessed_window``)."""
 
 from engine.methods.shared.guessed_window import GuessedWindow
 

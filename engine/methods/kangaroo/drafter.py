@@ -1,9 +1,10 @@
-"""The target's first layers and a small adapter draft; to verify, the layers above go on from those layers' states.
+"""The target's first layers and a small adapter draft; to verify, the layers above go on from the states of those
+layers.
 
-Liu et al., "Kangaroo: Lossless Self-Speculative Decoding via Double Early Exiting" (2024): the first exit comes after
-a small, fixed number of layers, whose states a trained adapter (``engine.methods.kangaroo.part``) prepares for the target's
-head; the second exit ends the draft once the adapter's likeliest token is less probable than a threshold. Each layer
-reads a drafted row once.
+Liu et al., "Kangaroo: Lossless Self-Speculative Decoding via Double Early Exiting" (2024). The first exit comes after a
+small, fixed number of layers, whose states a trained adapter (``engine.methods.kangaroo.part``) prepares for the
+target's head. The second exit ends the draft once the adapter's likeliest token is less probable than a threshold. Each
+layer reads a drafted row once.
 """
 
 import torch
@@ -19,7 +20,7 @@ from engine.methods.shared.own_layers import OwnLayersDrafter
 
 
 class KangarooDrafter(OwnLayersDrafter):
-    """The adapter reads a row once its token has been drafted or kept. It has read all rows of the committed text
+    """The adapter reads a row once the row's token has been drafted or kept. Of the committed text it has read all rows
     but the last ones, which wait for the next draft."""
 
     key = "kangaroo"
@@ -51,7 +52,7 @@ class KangarooDrafter(OwnLayersDrafter):
         super().begin(start)
         self._reader = self.adapter.reader(self.target)
         self._committed = 0  # rows of the text that the adapter has read
-        self._waiting = start.features  # [R, H] of the rows after them
+        self._waiting = start.features  # [R, H], rows of the text that the adapter has not read
 
     def propose(self, context, max_depth):
         tree = DraftTree()
@@ -62,7 +63,8 @@ class KangarooDrafter(OwnLayersDrafter):
         return Proposal(tree, begun=begun)
 
     def observe(self, kept):
-        """Forget the drafted rows that were not kept. The adapter had read the root and all nodes but the last."""
+        """Forget the drafted rows that were not kept. The adapter had read the rows of the root and of all nodes but
+        the last."""
         read = min(self._reader.length - self._committed, len(kept.features))
         self._committed += read
         self._reader.rewind(self._committed)

@@ -1,7 +1,7 @@
-"""The adapter of Kangaroo on a CPU: one graph, compiled by OpenVINO, of the adapter and the target's head.
+"""The adapter of Kangaroo on a CPU: one graph of the adapter and the target's head, compiled by OpenVINO.
 
-Letters in shapes: R rows, P rows of the pass (the spare ones come last), C columns of the buffers, H hidden size,
-D head size, V vocabulary, N attention blocks.
+Letters in shapes: R rows, P rows of the pass (padding rows come last), C columns of the buffers, H hidden size, D head
+size, V vocabulary, N attention blocks.
 """
 
 from collections.abc import Callable
@@ -17,13 +17,13 @@ from engine.fast.cpu.store import through_module
 from engine.methods.kangaroo.part import Adapter, AdapterReader
 
 SIZES = (1, 4)
-"""Rows of the usual passes: a drafted token, and the rows that were kept without being read."""
-MOST_ROWS = 512  # of one pass over a prompt; bounds the mask
+"""The row counts with a graph of their own: 1 for a drafted token, 4 for rows that were kept without being read."""
+MOST_ROWS = 512  # most rows of one pass over a prompt; bounds the size of the mask
 
 
 class _Pass(nn.Module):
-    """Rows [R, H] at places [R] -> logits [1, V] after the row ``looked`` [1], and the rows' own k and v
-    [2 N, Hkv, R, D]. bias, columns: see ``Attention``."""
+    """Maps rows [R, H] at places [R] to the logits [1, V] after the row with the index ``looked`` [1], and to the rows'
+    own keys and values [2 N, Hkv, R, D]. bias, columns: see ``Attention``."""
 
     def __init__(self, adapter: Adapter, head: nn.Module) -> None:
         super().__init__()
@@ -38,7 +38,8 @@ class _Pass(nn.Module):
 
 
 def compiled_adapter(adapter: Adapter, target: CompiledModel) -> CompiledReader:
-    """The pass of one adapter. Raises whatever OpenVINO raises, and ArithmeticError for other numbers than the module's."""
+    """Return the compiled pass of an adapter. Raises OpenVINO's errors, and ArithmeticError if the pass gives other
+    numbers than the module."""
     config, head = adapter.config, target.model.get_output_embeddings()
     graph = _Pass(adapter, head)
 
@@ -46,7 +47,7 @@ def compiled_adapter(adapter: Adapter, target: CompiledModel) -> CompiledReader:
         states = torch.linspace(-1, 1, count * config.hidden_size).view(count, -1)
         return [states, torch.arange(count), torch.tensor([count - 1])]
 
-    made = CompiledReader(
+    reader = CompiledReader(
         graph,
         (config.num_hidden_layers, config.num_key_value_heads, config.head_dim),
         rows,
@@ -54,13 +55,13 @@ def compiled_adapter(adapter: Adapter, target: CompiledModel) -> CompiledReader:
         sum(weight.numel() for weight in graph.parameters()),
         SIZES,
     )
-    _compare(made, adapter, head, rows(5)[0])
-    return made
+    _compare(reader, adapter, head, rows(5)[0])
+    return reader
 
 
 @torch.no_grad()
 def _compare(made: CompiledReader, adapter: Adapter, head: nn.Module, rows: Tensor) -> None:
-    """Raises ArithmeticError unless a text of five rows [5, H] read in two pieces gives the module's own numbers."""
+    """Raise ArithmeticError unless a text of five rows [5, H], read in two pieces, gives the module's own numbers."""
     reader = CompiledAdapterReader(made)
     expected = head(adapter(rows[None])[0, -1:])
     reader.logits(rows[:3])
@@ -97,7 +98,7 @@ class CompiledAdapterReader(AdapterReader):
 
 
 def compiled_readers(adapter: Adapter, target: CompiledModel) -> Callable[[], AdapterReader] | None:
-    """Returns a maker of readers over compiled passes; None, with a line in the log, if the pass cannot be compiled or
-    gives other numbers."""
-    made = through_module(lambda: compiled_adapter(adapter, target), "The adapter")
-    return None if made is None else lambda: CompiledAdapterReader(made)
+    """Return a function that makes readers over compiled passes. Returns None, with a line in the log, if the pass
+    cannot be compiled or gives other numbers than the module."""
+    compiled = through_module(lambda: compiled_adapter(adapter, target), "The adapter")
+    return None if compiled is None else lambda: CompiledAdapterReader(compiled)

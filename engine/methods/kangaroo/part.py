@@ -1,10 +1,9 @@
 """The adapter of Kangaroo: it turns the states of a target's first layers into states for the target's head.
 
-Liu et al., "Kangaroo: Lossless Self-Speculative Decoding via Double Early Exiting" (2024): one attention block
-without an MLP, with a norm before and after; embedding and head are the target's. The layout of the published
-checkpoints: ``layers.i.input_layernorm.weight``, ``layers.i.self_attn.{q,k,v,o}_proj.weight`` and ``norm.weight``,
-with a Llama-style config. Published configs do not name the layer after which the adapter stands; ours do
-(``exit_layer``).
+Liu et al., "Kangaroo: Lossless Self-Speculative Decoding via Double Early Exiting" (2024): one attention block without
+an MLP, with a norm before and after it; embedding and head are the target's. The layout of the published checkpoints:
+``layers.i.input_layernorm.weight``, ``layers.i.self_attn.{q,k,v,o}_proj.weight`` and ``norm.weight``, with a
+Llama-style config. Published configs do not name the layer after which the adapter stands; ours do (``exit_layer``).
 
 Letters in shapes: H hidden size, D head size, R rows, T columns read before them, N attention blocks.
 """
@@ -27,12 +26,13 @@ from engine.parts.kinds import PartKind
 from engine.parts.module_part import ModulePart, sizes_of
 
 PUBLISHED_EXIT = 2
-"""Number of layers below a published adapter whose config names none: the authors' usual setting."""
-_ANGLES = "rotary_emb.inv_freq"  # saved by old checkpoints, made anew here
+"""The number of layers below an adapter whose config names none, as published ones do: the number that the authors
+mostly use."""
+_ANGLES = "rotary_emb.inv_freq"  # saved in old checkpoints, computed here
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
-"""(block, queries [.., Hq, R, D], keys and values [.., Hkv, R, D] of the same rows) -> [.., Hq, R, D]; the caller knows
-the rows before them."""
+"""(block, queries [.., Hq, R, D], keys and values [.., Hkv, R, D] of the same rows) -> output [.., Hq, R, D]; the
+caller also attends to the rows before them."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class AdapterConfig:
 
     @classmethod
     def of(cls, raw: Mapping) -> AdapterConfig:
-        """From a config.json. Raises ValueError, whose message ends a sentence."""
+        """Return the sizes given by a config.json. Raises ValueError, whose message completes the caller's sentence."""
         rope = raw.get("rope_parameters") or {}
         if type(rope) is not dict:
             raise ValueError("its rope_parameters are no object")
@@ -58,10 +58,10 @@ class AdapterConfig:
         if isinstance(heads, int) and isinstance(width, int) and heads > 0:
             entries["num_key_value_heads"] = entries.get("num_key_value_heads") or heads
             entries["head_dim"] = entries.get("head_dim") or width // heads
-        made = sizes_of(cls, entries)
-        if made.head_dim % 2 or made.num_attention_heads % made.num_key_value_heads:
+        config = sizes_of(cls, entries)
+        if config.head_dim % 2 or config.num_attention_heads % config.num_key_value_heads:
             raise ValueError("its heads cannot be rotated or shared")
-        return made
+        return config
 
 
 class _Block(nn.Module):
@@ -80,9 +80,10 @@ class _Block(nn.Module):
 
 
 class Adapter(ModulePart):
-    """Its weights have the names of the published checkpoints.
+    """A Kangaroo adapter; its weights have the names of the published checkpoints.
 
-    make_reader: makes a text's reader, if there is a faster one than the module's; picked when the adapter is opened.
+    make_reader: a function that makes a faster reader than ``AdapterReader`` for a new text, or None. It is set when
+    the adapter is opened.
     """
 
     key, noun = "adapter", "Kangaroo adapter"
@@ -105,7 +106,7 @@ class Adapter(ModulePart):
 
     @classmethod
     def tensors_of(cls, config, tensors):
-        return {name: each for name, each in tensors.items() if not name.endswith(_ANGLES)}
+        return {name: tensor for name, tensor in tensors.items() if not name.endswith(_ANGLES)}
 
     def settle(self, config, target, folder):
         width = self.config.hidden_size
@@ -117,17 +118,17 @@ class Adapter(ModulePart):
 
     @classmethod
     def tiny(cls, target, opener=None):
-        """An adapter behind the first layer. Untrained, it predicts what the early exit predicts."""
+        """Return an untrained adapter behind the first layer."""
         config = AdapterConfig(target.hidden_size, 2, 1, 8, exit_layer=1)
         return cls(config).eval().requires_grad_(False)
 
     def reader(self, target: LanguageModel) -> AdapterReader:
-        """A reader for a new text."""
+        """Return a reader for a new text."""
         return self.make_reader() if self.make_reader else AdapterReader(self, target)
 
     def forward(self, states: Tensor) -> Tensor:
-        """Hidden states [B, R, H] after the target's first layers, of the first rows of texts -> states [B, R, H] for the
-        target's head."""
+        """Map hidden states [B, R, H] of the target's first layers, from the beginnings of B texts, to states [B, R, H]
+        for the target's head."""
 
         def attend(block: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
             return F.scaled_dot_product_attention(
@@ -137,7 +138,7 @@ class Adapter(ModulePart):
         return self.through(states, torch.arange(states.shape[-2], device=states.device), attend)
 
     def through(self, states: Tensor, places: Tensor, attend: Attend) -> Tensor:
-        """Rows [.., R, H] at places [R] of the text -> states [.., R, H] for the target's head."""
+        """Map rows [.., R, H] at places [R] of the text to states [.., R, H] for the target's head."""
         config = self.config
         angles = rotary(places, config.head_dim, config.rope_theta, states.dtype)
         for index, block in enumerate(self.layers):
@@ -146,8 +147,8 @@ class Adapter(ModulePart):
 
 
 class AdapterReader:
-    """One text that an adapter reads row by row, through its module; the last rows can be forgotten. length: rows read so
-    far."""
+    """One text that an adapter reads row by row, through its module; the last rows can be forgotten. length: the number
+    of rows read so far."""
 
     length: int = 0
 
@@ -156,12 +157,12 @@ class AdapterReader:
         self._columns = ModuleColumns.of(len(adapter.layers))
 
     def logits(self, states: Tensor) -> Tensor:
-        """Append rows [R, H]; returns logits [1, V] after the last of them, by the target's head."""
+        """Append rows [R, H]; return the logits [1, V] after the last of them, by the target's head."""
         return self._target.head(self.read(states)[-1:])
 
     @torch.no_grad()
     def read(self, states: Tensor) -> Tensor:
-        """Append rows [R, H]; returns their states [R, H] for the target's head."""
+        """Append rows [R, H]; return their states [R, H] for the target's head."""
         start, rows = self.length, len(states)
         attend = self._columns.attention(start, rows, causal(rows, start, states.device))
         self.length = start + rows
@@ -174,7 +175,8 @@ class AdapterReader:
 
 
 def _load(path: str, target: LanguageModel, dtype, device: str) -> Adapter:
-    """The adapter reads compiled together with the head of a compiled target, through the module beside other targets."""
+    """Open an adapter. Beside a compiled target it reads by passes that are compiled together with the target's head;
+    beside other targets it reads through its module."""
     adapter = Adapter.open(path, target, dtype, device)
     if isinstance(target, CompiledModel):
         from engine.methods.kangaroo.fast import compiled_readers

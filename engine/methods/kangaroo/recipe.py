@@ -1,9 +1,10 @@
-"""The adapter of Kangaroo: cross entropy with the target's whole distribution, from the states after its first layers.
+"""Trains the adapter of Kangaroo by cross-entropy with the target's whole distribution, from the states after its first
+layers.
 
-Liu et al., "Kangaroo: Lossless Self-Speculative Decoding via Double Early Exiting" (2024). All layers below
-are the target's own, and so is the text, so one pass of the target gives the whole lesson.
+Liu et al., "Kangaroo: Lossless Self-Speculative Decoding via Double Early Exiting" (2024). All layers below the adapter
+are the target's own, and the target wrote the text, so one pass of the target gives everything that a lesson needs.
 
-Letters in shapes: S windows, T tokens of each, H hidden size, V vocabulary.
+Letters in shapes: S windows, T tokens of a window, H hidden size, V vocabulary.
 """
 
 import torch
@@ -19,7 +20,7 @@ from engine.training.new_models import attention_shape
 from engine.training.student import Lesson, Student
 
 DRAFTED = {option.name: option.default for option in KangarooDrafter.options}
-"""The drafter's default options: the accepted length is that of a run with them."""
+"""The drafter's default options, with which the accepted length is measured."""
 
 
 class KangarooStudent(Student):
@@ -43,9 +44,9 @@ class KangarooStudent(Student):
         return (self.settings["exit_layer"],)
 
     def start(self):
-        """The adapter starts as the early exit alone: its block adds nothing, and its norm is the target's where that
-        is of the same kind."""
-        made = Adapter(
+        """Return an adapter that starts as the early exit alone: its blocks add nothing, and its norm is the target's
+        if the target's norm is of the same kind."""
+        adapter = Adapter(
             AdapterConfig(
                 self.config.hidden_size,
                 num_hidden_layers=self.settings["layers"],
@@ -53,18 +54,18 @@ class KangarooStudent(Student):
                 **attention_shape(self.config),
             )
         )
-        for name, weight in made.named_parameters():
+        for name, weight in adapter.named_parameters():
             if name.endswith("o_proj.weight"):
                 nn.init.zeros_(weight)
             elif weight.dim() == 2:
                 nn.init.normal_(weight, std=0.02)
         norm = final_norm(self.target)
         if type(norm).__name__ == "LlamaRMSNorm":
-            made.norm.weight.data.copy_(norm.weight)
-        return made
+            adapter.norm.weight.data.copy_(norm.weight)
+        return adapter
 
     def logits(self, part: nn.Module, lesson: Lesson) -> Tensor:
-        """[S, T, V], the draft's logits for token t + 1 in row t"""
+        """Return the adapter's logits [S, T, V]; row t predicts token t + 1."""
         return self.target.get_output_embeddings()(part(lesson.features))
 
     def loss(self, part, lesson):
@@ -73,7 +74,8 @@ class KangarooStudent(Student):
         return divergence_loss(student, lesson.logits[:, :-1].flatten(0, 1), keep)
 
     def accepted(self, part, lesson):
-        """By the drafter's options: at most ``length`` tokens, and none after a token below its ``confidence``."""
+        """Return the accepted lengths by the drafter's default options: at most ``length`` tokens, and none after a
+        token less probable than ``confidence``."""
         sure, best = self.logits(part, lesson)[:, :-1].softmax(-1).max(-1)
         right = best == lesson.tokens[:, 1:]
         goes_on = right & (sure >= DRAFTED["confidence"])

@@ -1,8 +1,8 @@
-"""A walk through the lattice of a block: at every place the likeliest tokens are candidates, and a selector scores them in the
-light of the token picked before.
+"""A walk through the lattice of a block: every place has its likeliest tokens as candidates, and a selector scores them
+by the token picked before.
 
-The candidate selector of DFlash2 (speculators 0.9, 2026), on a block drafter. The candidates are those of the whole block,
-before anything is drawn, so q, which is 0 for all others, is the true law of every drafted token.
+This is the candidate selector of DFlash2 (speculators 0.9, 2026), on a block drafter. The candidates of the whole block
+are fixed before anything is drawn. So q, which is 0 for all other tokens, is the true law of every drafted token.
 """
 
 from dataclasses import dataclass, field
@@ -16,27 +16,27 @@ from engine.core.sampling import display_distribution
 from engine.methods.shared.block_drafter import DiffusionDrafter
 from engine.methods.shared.block_walk import walk
 
-SHOWN = 6  # candidates of a place in the picture
+SHOWN = 6  # candidates of a place that the exhibit shows
 
 
 @dataclass
 class Slots:
-    """candidates: int64 [L, C], the likeliest of each place by the backbone alone, the likeliest first. laws: q [C] over them
-    at the places so far."""
+    """The places of one block. candidates: int64 [L, C], the likeliest tokens of each place by the backbone alone, the
+    likeliest first. laws: for each place walked so far, q [C] over its candidates."""
 
     candidates: Tensor
     laws: list[Tensor] = field(default_factory=list)
 
     def shown(self, tokens: list[int]) -> Lattice:
-        """The few likeliest candidates of each place with their q, the picked one among them."""
+        """Show the few likeliest candidates of each place with their q; the picked one is always among them."""
         columns, path = [], []
         for names, law, token in zip(self.candidates.tolist(), self.laws, tokens, strict=True):
             row = names.index(token)
             rows = [*range(SHOWN - 1), row] if row >= SHOWN else range(min(SHOWN, len(names)))
-            columns.append([Choice(names[one], float(law[one])) for one in rows])
+            columns.append([Choice(names[candidate], float(law[candidate])) for candidate in rows])
             path.append(min(row, SHOWN - 1))
-        left = sum(row > 0 for row in path)
-        note = f"Candidates stand in the order of the backbone, with q. The walk leaves its favourite at {left} of {len(path)} places."
+        departures = sum(row > 0 for row in path)
+        note = f"Candidates stand in the order of the backbone, with q. The walk leaves its favourite at {departures} of {len(path)} places."
         return Lattice("Lattice and walk", columns, path, note=note)
 
 
@@ -74,10 +74,10 @@ class LatticeDrafter(DiffusionDrafter):
         slots = Slots(candidates.cpu())
 
         def law(place: int, before: int) -> Tensor:
-            given = torch.tensor(before, device=hidden.device)
-            found = self.selector.transitions(hidden[place], given, candidates[place])
+            before_id = torch.tensor(before, device=hidden.device)
+            added = self.selector.transitions(hidden[place], before_id, candidates[place])
             scores = torch.full_like(logits[place], -torch.inf)
-            scores[candidates[place]] = alone[place] + found
+            scores[candidates[place]] = alone[place] + added
             whole_law = display_distribution(scores, self.sampling).cpu()
             slots.laws.append(whole_law[slots.candidates[place]])
             return whole_law

@@ -1,9 +1,9 @@
-"""DFlash2's candidate selector: it scores the candidates of a place in the light of the token picked before.
+"""DFlash2's candidate selector: it scores the candidates of a place by the token picked before.
 
-DFlash2 (speculators 0.9, 2026): candidate v after token u at a place with the state h scores its logit plus
-sum_r P[u, r] (A h)_r S[v, r]. Published layout: ``candidate_selector.predecessor_codebook`` P [V, R],
-``candidate_selector.successor_codebook`` S [V, R], ``candidate_selector.hidden_projection.weight`` A [R, H], beside the tensors
-of the block drafter. Here a folder may hold the selector alone.
+DFlash2 (speculators 0.9, 2026): at a place with the state h, candidate v after token u scores its logit plus sum_r P[u,
+r] (A h)_r S[v, r]. Published layout: ``candidate_selector.predecessor_codebook`` P [V, R],
+``candidate_selector.successor_codebook`` S [V, R], ``candidate_selector.hidden_projection.weight`` A [R, H], in the
+same file as the tensors of the block drafter. Here a folder may hold the selector alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class CandidateSelector(BlockHeads):
     }
 
     def __init__(self, hidden: int, tokens: int, rank: int) -> None:
-        """hidden: numbers of a state. tokens: of the target."""
+        """hidden: the size of a state. tokens: the size of the target's vocabulary. rank: R."""
         super().__init__()
         self.embed_before = nn.Embedding(tokens, rank)
         self.embed_after = nn.Embedding(tokens, rank)
@@ -46,7 +46,7 @@ class CandidateSelector(BlockHeads):
 
     @classmethod
     def tiny(cls, target, opener=None):
-        """A selector for the tiny denoiser that moves its laws."""
+        """Return a selector for the tiny denoiser that changes its laws."""
         return normal(cls(target.hidden_size, target.vocab_size, 3), 0.7)
 
     def sizes(self):
@@ -54,8 +54,8 @@ class CandidateSelector(BlockHeads):
         return self.projection.in_features, tokens, tokens
 
     def transitions(self, hidden: Tensor, before: Tensor, candidates: Tensor) -> Tensor:
-        """The terms added to the logits of candidates int [..., C] at places with states [..., H], after tokens int
-        [...]: [..., C]"""
+        """Return the terms [..., C] that are added to the logits of candidates. hidden: [..., H], the states of the
+        places. before: int [...], the tokens before them. candidates: int [..., C]."""
         context = self.embed_before(before) * self.projection(hidden)
         return (context[..., None, :] * self.embed_after(candidates)).sum(-1)
 

@@ -1,5 +1,5 @@
-"""DFlash2's candidate selector for any block drafter, which stays as it is: at the places of random blocks it learns the
-target's laws over the candidates, after the text's own tokens."""
+"""Trains DFlash2's candidate selector for any block drafter, which stays unchanged: at the places of random blocks it
+learns the target's laws over the candidates, after the text's own tokens."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.methods.lattice.drafter import LatticeDrafter
 from engine.methods.lattice.part import CandidateSelector
 from engine.training.students.block_students import Blocks, BlockStudent, principal
 
-CANDIDATES = next(one.default for one in LatticeDrafter.options if one.name == "candidates")
+CANDIDATES = next(x.default for x in LatticeDrafter.options if x.name == "candidates")
 
 
 class SelectorStudent(BlockStudent):
@@ -22,7 +22,7 @@ class SelectorStudent(BlockStudent):
         sizes, rank = self.denoiser.config, self.settings["rank"]
         made = CandidateSelector(sizes.hidden_size, sizes.vocab_size, rank)
         made.embed_before.weight.data = principal(self.target.get_input_embeddings().weight, rank)
-        nn.init.normal_(made.embed_after.weight, std=0.02)  # nearly the backbone alone, at first
+        nn.init.normal_(made.embed_after.weight, std=0.02)  # at first nearly no effect
         made.denoiser_digest = self.digest
         return made
 

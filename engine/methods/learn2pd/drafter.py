@@ -1,10 +1,10 @@
-"""A small trained filter says which tokens of a block are already right; nothing is filled behind an end of text.
+"""A small trained filter predicts which tokens of a block are already right; nothing is filled behind an end of text.
 
-Bao et al., "Learning to Parallel: Accelerating Diffusion Large Language Models via Learnable Parallel Decoding" (2025),
-Learn2PD with end-of-text prediction, as the unmasking policy of a block-diffusion drafter. A network of two layers sees
-the confidences of the whole block and predicts for each place whether its present token is already the final one. It
-imitates the oracle that fills exactly the right places. End-of-text prediction belongs to the canvas (``Canvas.ends``):
-nothing after an end of text is denoised.
+Bao et al., "Learning to Parallel: Accelerating Diffusion Large Language Models via Learnable Parallel Decoding" (2025):
+Learn2PD with end-of-text prediction, as the unmasking policy of a block-diffusion drafter. A network of two layers
+reads the confidences of the whole block and predicts for each place whether its present token is already the final one.
+It imitates an oracle that fills exactly the right places. End-of-text prediction is done by the canvas
+(``Canvas.ends``): nothing after an end of text is denoised.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,8 @@ from engine.methods.shared.unmasking import (
 
 @dataclass
 class LearnedFilter(Unmasking):
-    """threshold: for the chance that a place is right."""
+    """The policy: fills the places that the filter finds right. threshold: the least chance of being right with which a
+    place is filled."""
 
     part: UnmaskingFilter
     threshold: float

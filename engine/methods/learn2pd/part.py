@@ -1,9 +1,9 @@
-"""The filter of Learn2PD: it tells from the confidences of a block whether each place is already right.
+"""The filter of Learn2PD: it predicts from the confidences of a block whether each place is already right.
 
 Bao et al., "Learning to Parallel: Accelerating Diffusion Large Language Models via Learnable Parallel Decoding" (2025):
 two linear layers, about two thousand numbers for a block of 32. A filter belongs to a target, and to the diffusion
-drafter whose confidences it has learned from. Weights: ``fc1.{weight,bias}`` [H, L], [H] and ``fc2.{weight,bias}``
-[L, H], [L].
+drafter from whose confidences it has learned. Weights: ``fc1.{weight,bias}`` [H, L], [H] and ``fc2.{weight,bias}`` [L,
+H], [L].
 """
 
 from pathlib import Path
@@ -22,7 +22,8 @@ DENOISER = "draftscope_denoiser"
 
 
 class UnmaskingFilter(ModulePart):
-    """places: L, those of a block after its root. denoiser_digest: None if the config names none."""
+    """The filter. places: L, the places of a block after its root. denoiser_digest: the digest of the filter's
+    diffusion drafter, or None if the config has none."""
 
     key, noun, reads_states = "unmasking_filter", "unmasking filter", False
 
@@ -49,38 +50,42 @@ class UnmaskingFilter(ModulePart):
 
     @classmethod
     def tiny(cls, target, opener=None):
-        """A filter for the tiny denoiser. It looks at all places: its chances vary with the block."""
-        made = cls(DFlashModel.tiny(target, opener).config.block_size - 1, 4)
-        for weight in made.parameters():
+        """Return a filter for the tiny denoiser. It reads all places, so its chances vary with the block."""
+        part = cls(DFlashModel.tiny(target, opener).config.block_size - 1, 4)
+        for weight in part.parameters():
             weight.data.normal_(0, 2)
-        return made.eval().requires_grad_(False)
+        return part.eval().requires_grad_(False)
 
     @property
     def places(self) -> int:
         return self.fc1.in_features
 
     def forward(self, confidences: Tensor) -> Tensor:
-        """confidences [..., L], 1 where a place is filled -> log-odds [..., L] that its token is the final one"""
+        """Map confidences [..., L], which are 1 at filled places, to the log-odds [..., L] that a place's token is the
+        final one."""
         return self.fc2(F.relu(self.fc1(confidences)))
 
     @torch.no_grad()
     def chance(self, confidences: Tensor) -> Tensor:
-        """The chance that each place of a canvas, which may be shorter than the block, is right. [l] -> [l]"""
+        """Return the chance [l] that each place of a canvas is right. confidences: [l]; a canvas may be shorter than
+        the block."""
         length = len(confidences)
         whole = F.pad(confidences.to(self.fc1.weight), (0, self.places - length))
         return self(whole)[:length].sigmoid()
 
 
 def reading(values: Tensor, filled: Tensor) -> Tensor:
-    """The filter's input: the probabilities [..., L] of the likeliest tokens, 1 where a place is filled."""
+    """Return the filter's input [..., L]: the probability of each place's likeliest token, or 1 where the place is
+    filled."""
     return torch.where(filled, 1.0, values.float())
 
 
 def check_denoiser(part: UnmaskingFilter, places: int, folder: str | None) -> None:
-    """Raises UserError if the filter has learned from a diffusion drafter other than this one."""
-    known = folder is not None and Path(folder).is_dir() and part.denoiser_digest is not None
-    other = known and digest_of(folder) != part.denoiser_digest
-    if other or part.places != places:
+    """Raise UserError if the filter has learned from another diffusion drafter than the one in ``folder``, or for
+    blocks of another size."""
+    comparable = folder is not None and Path(folder).is_dir() and part.denoiser_digest is not None
+    differs = comparable and digest_of(folder) != part.denoiser_digest
+    if differs or part.places != places:
         raise UserError("The unmasking filter was trained for another diffusion drafter.")
 
 

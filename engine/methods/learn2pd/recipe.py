@@ -1,11 +1,11 @@
-"""The filter of Learn2PD: it tells which places of a block the diffusion drafter already has right.
+"""Trains the filter of Learn2PD, which predicts which places of a block the diffusion drafter already has right.
 
 The paper's recipe: the drafter fills blocks like an oracle that fills exactly the right places in each pass (Extremely
 Greedy Parallel), and the filter learns the oracle's choice from the confidences alone, by binary cross-entropy. In the
-paper a token is right if it equals the diffusion model's own final token; a draft is kept where it equals the target's,
-so here the text that the target wrote decides.
+paper a token is right if it equals the diffusion model's own final token. Here it is right if it equals the token of
+the target's text, because a draft is kept where it equals the target's token.
 
-Letters in shapes: S windows, T tokens of each, A blocks of a window, L places of a block after its root.
+Letters in shapes: S windows, T tokens of a window, A blocks of a window, L places of a block after its root.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -26,12 +26,12 @@ from engine.training.student import Lesson, Student
 
 BLOCKS = 24  # blocks per window of a lesson
 DRAFTED = {option.name: option.default for option in LearnedParallelDrafter.options}
-"""The drafter's default options: the accepted length is that of a run with them."""
+"""The drafter's default options, with which the accepted length is measured."""
 
 
 class Pass(NamedTuple):
-    """One pass over blocks, each [S, A, L]. values: the confidences; tokens: the likeliest ones, or the filled ones;
-    filled: which places were filled before the pass."""
+    """One pass over blocks; all fields are [S, A, L]. values: the confidences. tokens: at open places the likeliest
+    tokens, at filled places the filled ones. filled: which places were filled before the pass."""
 
     values: Tensor
     tokens: Tensor
@@ -39,7 +39,7 @@ class Pass(NamedTuple):
 
 
 Choose = Callable[[Pass], Tensor]
-"""Says which places are right, bool [S, A, L], or how likely each is to be right."""
+"""Returns which places are right, bool [S, A, L], or how likely each of them is to be right."""
 
 
 class FilterStudent(Student):
@@ -66,9 +66,9 @@ class FilterStudent(Student):
         return tuple(layer + 1 for layer in self.denoiser.config.target_layer_ids)
 
     def start(self) -> UnmaskingFilter:
-        made = UnmaskingFilter(self.places, self.settings["hidden"] or self.places)
-        made.denoiser_digest = self.digest
-        return made
+        part = UnmaskingFilter(self.places, self.settings["hidden"] or self.places)
+        part.denoiser_digest = self.digest
+        return part
 
     def loss(self, part: UnmaskingFilter, lesson: Lesson) -> Tensor:
         total, count = torch.zeros((), device=lesson.features.device), 0
@@ -82,8 +82,8 @@ class FilterStudent(Student):
     def graded(
         self, part: UnmaskingFilter, lesson: Lesson
     ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """For each pass of the oracle over random blocks, [S, A, L]: the filter's log-odds, which places are right, and
-        which count: the open ones, in text that counts."""
+        """Yield, for each pass of the oracle over random blocks, three tensors [S, A, L]: the filter's log-odds, which
+        places are right, and which places count for the loss (open places in text that counts)."""
         size = self.denoiser.config.block_size
         anchors = random_anchors(*lesson.tokens.shape, BLOCKS, size, lesson.index)
         anchors = anchors.to(lesson.tokens.device)
@@ -94,8 +94,9 @@ class FilterStudent(Student):
 
     @torch.no_grad()
     def passes(self, lesson: Lesson, anchors: Tensor, choose: Choose) -> Iterator[Pass]:
-        """Passes over the blocks after these roots, int64 [S, A]. After each pass, the open places for which ``choose``
-        gives more than 0.5 or True are filled; where there is none, the surest one is filled."""
+        """Yield the passes over the blocks after these roots. anchors: int64 [S, A], the places of the roots. After
+        each pass, the open places are filled for which ``choose`` gives True or more than 0.5; in a block without such
+        a place, the surest one is."""
         config, embedding = self.denoiser.config, self.target.get_input_embeddings()
         head = self.target.get_output_embeddings()
         shape = (*anchors.shape, self.places)
@@ -115,15 +116,16 @@ class FilterStudent(Student):
             tokens, filled = torch.where(now, seen.tokens, tokens), filled | now
 
     def behind(self, anchors: Tensor, rows: Tensor) -> Tensor:
-        """The entries of rows [S, T] at the places after these roots: [S, A, L]; -1 or False beyond the end."""
+        """Return the entries [S, A, L] of rows [S, T] at the L places after each root; beyond the end of a row, -1 or
+        False."""
         padded = F.pad(rows, (0, self.places), value=False if rows.dtype == torch.bool else -1)
         places = anchors[..., None] + torch.arange(1, self.places + 1, device=anchors.device)
         return padded.gather(1, places.flatten(1)).view(places.shape)
 
     @torch.no_grad()
     def accepted(self, part: UnmaskingFilter, lesson: Lesson) -> Tensor:
-        """With a run's default threshold, and as many passes as in training; the last pass fills the remaining
-        places."""
+        """Return the accepted lengths with the drafter's default threshold and as many passes as in training; the last
+        pass fills all remaining places."""
 
         def choose(seen: Pass) -> Tensor:
             return part(reading(seen.values, seen.filled)).sigmoid() >= DRAFTED["threshold"]
@@ -136,20 +138,21 @@ class FilterStudent(Student):
 
     @torch.no_grad()
     def measured(self, part: UnmaskingFilter, lessons: Iterable[Lesson]) -> dict:
-        """On these texts, at a run's default threshold: the share of right places; among the places that the filter
-        passes, the share of right ones; and among the right places, the share that it passes."""
-        places = right_ones = passed = both = 0
+        """Return three figures at the drafter's default threshold. right: the share of right places. precision: among
+        the places that the filter accepts, the share of right ones. recall: among the right places, the share that it
+        accepts."""
+        places = right_ones = passed = passed_right = 0
         for lesson in lessons:
             for odds, right, counts in self.graded(part, lesson):
                 said = odds.sigmoid() >= DRAFTED["threshold"]
                 places += int(counts.sum())
                 right_ones += int((right & counts).sum())
                 passed += int((said & counts).sum())
-                both += int((said & right & counts).sum())
+                passed_right += int((said & right & counts).sum())
         return {
             "right": round(right_ones / max(1, places), 4),
-            "precision": round(both / max(1, passed), 4),
-            "recall": round(both / max(1, right_ones), 4),
+            "precision": round(passed_right / max(1, passed), 4),
+            "recall": round(passed_right / max(1, right_ones), 4),
         }
 
 

@@ -1,8 +1,9 @@
 """Confident tokens are anchors, and places near an anchor are filled at a lower confidence.
 
-LocalLeap (Kong et al., "Accelerating Diffusion LLM Inference via Local Determinism Propagation", 2025) as the unmasking
-policy of a block-diffusion drafter. A place at which the denoiser is very sure is an anchor; places near it are reliable
-at a lower confidence, and less so with distance, so the lower threshold applies only within a radius.
+LocalLeap (Kong et al., "Accelerating Diffusion LLM Inference via Local Determinism Propagation", 2025) serves as the
+unmasking policy of a block-diffusion drafter. A place at which the denoiser is very sure is an anchor. Places near an
+anchor are reliable at a lower confidence, but less so with distance, so the lower threshold applies only within a
+radius.
 """
 
 from dataclasses import dataclass
@@ -24,7 +25,8 @@ from engine.methods.shared.unmasking import (
 
 @dataclass
 class LocalLeap(Unmasking):
-    """threshold: confidence of an anchor. relaxed: confidence that is enough up to ``radius`` places from an anchor."""
+    """The policy. threshold: the least confidence of an anchor. relaxed: the least confidence of a place that is at
+    most ``radius`` places away from an anchor."""
 
     threshold: float
     relaxed: float

@@ -1,15 +1,15 @@
 """Lookahead decoding: Jacobi iterations leave n-grams behind, and these n-grams are drafted.
 
-Fu et al., "Break the Sequential Dependency of LLM Inference Using Lookahead Decoding" (2024). A window of W columns
-and N - 1 levels is added to the target's pass as rows that are never judged. The oldest level stands behind the root
-as a chain. Each further level holds the guesses of one pass later, one place further on; a guess sees its own column
-and the tokens before the column's first token. For each column the pass predicts the token behind its newest guess.
-The column and this token make an n-gram; then the oldest level is dropped, and the predicted tokens become the newest
+Fu et al., "Break the Sequential Dependency of LLM Inference Using Lookahead Decoding" (2024). A window of W columns and
+N - 1 levels is added to the target's pass as rows that are never judged. The oldest level stands behind the root as a
+chain. Each further level holds the guesses of the next pass, one place further on; a guess sees its own column
+and the tokens before the column's first token. For each column the pass predicts the token behind its newest guess. The
+column and this token make an n-gram. Then the oldest level is dropped, and the predicted tokens become the newest
 level. The pool keeps the latest n-grams by their first token; those that begin with the root are the draft, judged in
 the same pass.
 
-The branches are built from the target's likeliest tokens and not drawn from a law, so they are exact under every
-exact rule.
+The branches are built from the target's likeliest tokens and not drawn from a law, so they are judged one-hot and are
+exact under every exact rule.
 """
 
 from collections import OrderedDict
@@ -28,7 +28,7 @@ Ngram = tuple[int, ...]
 
 
 class NgramPool:
-    """The last ``most`` n-grams for each first token, stored without it."""
+    """For each first token, the last ``most`` n-grams that begin with it, stored without it."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -48,7 +48,7 @@ class NgramPool:
         self._size += len(after)
 
     def after(self, token: int) -> list[Ngram]:
-        """The n-grams behind this token, latest first."""
+        """Return the n-grams behind this token, the latest first, without the token itself."""
         return list(reversed(self._after.get(token, ())))
 
 
@@ -103,7 +103,8 @@ class LookaheadDrafter(Drafter):
         return Proposal(tree, self._window(len(tree), len(context)))
 
     def _window(self, first: int, position: int) -> Probes | None:
-        """The window, as far as the target's context has room for it. first: the number of its first probe."""
+        """Return the window as probe rows, with as many columns as the target's context has room for; None if it has no
+        room. first: the number of the first probe row."""
         room = self.target.max_context - position - len(self._levels)
         width = min(self._width, room)
         if width < 1:
@@ -132,7 +133,7 @@ class LookaheadDrafter(Drafter):
         self._levels = [*self._levels[1:], said]
 
     def _table(self, position: int, drafted: int) -> Table:
-        """Each place ahead with the guesses of the levels; where they are equal, the window has come to rest."""
+        """Show each place ahead with the guesses of all levels. Where these are equal, the window has come to rest."""
         rows, still = [], 0
         levels, width = len(self._levels), self._width
         for place in range(width + levels - 1):
@@ -141,8 +142,8 @@ class LookaheadDrafter(Drafter):
                 guesses[column] if 0 <= column < width else None
                 for guesses, column in zip(self._levels, columns, strict=True)
             ]
-            made = [guess for guess in guesses if guess is not None]
-            same = len(made) > 1 and len(set(made)) == 1
+            present = [guess for guess in guesses if guess is not None]
+            same = len(present) > 1 and len(set(present)) == 1
             still += same
             cells = [None if guess is None else Token(guess) for guess in guesses]
             rows.append([position + place, *cells, same])

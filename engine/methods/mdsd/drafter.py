@@ -1,6 +1,6 @@
-"""All siblings but one are the draft's favourites; the last is drawn from the rest.
+"""All siblings but one are the draft's favourites; the last one is drawn from the other tokens.
 
-The greedy draft construction of Hu et al., Towards Optimal Multi-draft Speculative Decoding (2025).
+This is the greedy draft construction of Hu et al., Towards Optimal Multi-draft Speculative Decoding (2025).
 """
 
 from engine.core.exhibits import Table, Token
@@ -9,14 +9,14 @@ from engine.methods.shared.levels import SOURCE, ShapedDrafter, favourites, shap
 
 
 class MDSDGreedy(ShapedDrafter):
-    """Under every node stand the k - 1 likeliest tokens, and one draw from q without them.
+    """The children of every node are the k - 1 likeliest tokens, and one token drawn from q without them.
 
-    The drawn token is judged first, as the only draw from its law, and the fixed ones afterwards,
-    one-hot. In this order rejection sampling keeps one of them with probability p(fixed) + sum of
-    min(p, q of the rest) over the others, which is the optimum of the transport problem for this
-    way of drafting. In the other order the rule would fall short of the optimum.
+    The drawn token is judged first, as the only draw from its law; the fixed tokens are judged afterwards, one-hot. In
+    this order rejection sampling keeps one of them with the probability p(fixed) + sum of min(p, q without the fixed
+    tokens) over the other tokens. This is the optimum of the transport problem for this way of drafting; the other
+    order falls short of it.
 
-    In greedy decoding all k are the likeliest tokens.
+    In greedy decoding all k children are the likeliest tokens.
     """
 
     key = "mdsd"
@@ -32,7 +32,7 @@ class MDSDGreedy(ShapedDrafter):
     mixed_siblings = True
 
     def draws(self, q, count):
-        """The drawn token stands first, where there is one."""
+        """Return the children of each row; a drawn token, if there is one, stands first."""
         if self.sampling.greedy:
             return favourites(q, count)
         self._rest = []

@@ -1,8 +1,8 @@
 """Several heads on one hidden state of the target, each for one later token; their choices form a fixed tree.
 
-Cai et al., Medusa: Simple LLM Inference Acceleration Framework with Multiple Decoding Heads (2024). No head knows
-what the others chose, so the tree puts the best choices of a head below those of the head before it. The heads'
-measured accuracies decide how many choices of each are taken.
+Cai et al., Medusa: Simple LLM Inference Acceleration Framework with Multiple Decoding Heads (2024). No head knows the
+choices of another, so the tree puts the best choices of a head below those of the head before it. The heads' measured
+accuracies decide how many choices of each head are used.
 """
 
 from engine.methods.shared.heads import HeadsDrafter

@@ -1,14 +1,14 @@
 """Medusa heads: each predicts one later token from the target's last hidden state.
 
 Cai et al., Medusa: Simple LLM Inference Acceleration Framework with Multiple Decoding Heads (2024). Head k (from 0)
-reads the state after the final norm that gave the token at t + 1 and predicts the token at t + 2 + k: residual blocks
-x + SiLU(linear(x)), then a projection to the vocabulary.
+reads the state, after the final norm, that predicted the token at t + 1, and predicts the token at t + 2 + k. It
+consists of residual blocks x + SiLU(linear(x)) and a projection to the vocabulary.
 
 The layout of the published checkpoints: ``{head}.{layer}.linear.{weight,bias}`` and, after the L blocks of a head, its
-projection ``{head}.{L}.weight``; the prefix ``medusa_head.`` may stand before all of them. A checkpoint without
+projection ``{head}.{L}.weight``; the prefix ``medusa_head.`` may stand before all names. A checkpoint without
 projections shares the target's head. The names give the numbers of heads and blocks; the config's numbers are ignored.
 
-Letters in shapes: K heads, L blocks of each, H hidden size, V vocabulary.
+Letters in shapes: K heads, L blocks of a head, H hidden size, V vocabulary.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class MedusaHeads(HeadsPart):
     files = ("medusa_lm_head.safetensors", WEIGHTS)
 
     def __init__(self, heads: int, layers: int, width: int, vocabulary: int | None) -> None:
-        """vocabulary: of the heads' own projections; None: they share the target's head."""
+        """vocabulary: the size of the heads' own projections; None if they share the target's head."""
         super().__init__(heads)
         self.blocks = nn.ModuleList(
             nn.ModuleList(nn.Linear(width, width) for _ in range(layers)) for _ in range(heads)
@@ -58,14 +58,15 @@ class MedusaHeads(HeadsPart):
     def beginning(
         cls, target: PreTrainedModel, heads: int = 2, layers: int = 1, shared: bool = False
     ) -> MedusaHeads:
-        """Blocks that are the identity; projections that are the target's head. shared: that head itself gives the logits."""
+        """Return untrained heads: blocks that are the identity, and copies of the target's head as projections. shared:
+        whether the target's head itself gives the logits."""
         head = target.get_output_embeddings().weight
-        made = cls(heads, layers, head.shape[1], None if shared else len(head))
-        for weight in made.blocks.parameters():
+        part = cls(heads, layers, head.shape[1], None if shared else len(head))
+        for weight in part.blocks.parameters():
             weight.zero_()
-        for projection in made.lm_head:
+        for projection in part.lm_head:
             projection.weight.copy_(head)
-        return made
+        return part
 
     @property
     def shares_head(self) -> bool:
@@ -73,22 +74,22 @@ class MedusaHeads(HeadsPart):
         return not self.lm_head
 
     def hidden(self, head: int, state: Tensor) -> Tensor:
-        """A head's hidden states, before the projection, for states [..., H]."""
+        """Map states [..., H] to the hidden states [..., H] of one head, before its projection."""
         for block in self.blocks[head]:
             state = state + F.silu(block(state))
         return state
 
     def forward(self, state: Tensor) -> Tensor:
-        """A state [H] -> the hidden states [K, H] of all heads."""
+        """Map a state [H] to the hidden states [K, H] of all heads."""
         return torch.stack([self.hidden(head, state) for head in range(len(self))])
 
     def project(self, hidden: Tensor) -> Tensor:
-        """Hidden states [K, H], a row per head -> logits [K, V], if the heads have projections of their own."""
+        """Map hidden states [K, H], one row per head, to logits [K, V] by the heads' own projections."""
         rows = zip(self.lm_head, hidden, strict=True)
         return torch.stack([projection(row) for projection, row in rows])
 
     def names(self) -> dict[str, str]:
-        """Published name of each weight -> its name in this module."""
+        """Return a dictionary from the published name of each weight to its name in this module."""
         names: dict[str, str] = {}
         for head, blocks in enumerate(self.blocks):
             for layer in range(len(blocks)):
@@ -108,7 +109,8 @@ class MedusaHeads(HeadsPart):
 
 
 def _count(names: Mapping[str, Tensor]) -> tuple[int, int, bool]:
-    """Heads, blocks of each, and whether they have projections of their own."""
+    """Return the number of heads, the number of blocks per head, and whether the heads have projections of their own.
+    Raises ValueError if the names are not Medusa's, or for too many heads or blocks."""
     blocks = [match for name in names if (match := _BLOCK.fullmatch(name))]
     projections = [match for name in names if (match := _PROJECTION.fullmatch(name))]
     if not blocks and not projections:

@@ -1,7 +1,7 @@
-"""Medusa-1: heads on a frozen target, each learning the token a fixed number of places later.
+"""Trains Medusa-1: heads on a frozen target, each of which learns the token a fixed number of places later.
 
-The paper's recipe: cross-entropy of each head, the weight of head k being 0.8^k; blocks that begin as the identity;
-projections that begin as the target's head, or that head itself, shared and frozen (shared=true).
+The paper's recipe: the loss is the cross-entropy of each head, and head k has the weight 0.8^k. Blocks begin as the
+identity. Projections begin as the target's head; with shared=true the heads use the target's head itself, frozen.
 """
 
 from torch import Tensor

@@ -1,8 +1,8 @@
-"""The resistance of a text to its own repetition.
+"""The resistance that a text offers to its own repetition.
 
-Lan et al., Momentum Decoding: Open-ended Text Generation As Graph Exploration (2022). The text so far is a directed graph: its
-nodes are tokens, its edges lead from each token to the next. A token that goes on along a path of this graph meets a resistance
-that grows with the length of the path.
+Lan et al., Momentum Decoding: Open-ended Text Generation As Graph Exploration (2022). The text so far is a directed
+graph: its nodes are tokens, and its edges lead from each token to the next. A token that goes on along a path of this
+graph meets a resistance that grows with the length of the path.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,17 +12,17 @@ from torch import Tensor
 
 from engine.core.constraint import Constraint
 
-DEEPEST = 5  # longer repetitions meet no more resistance than those of so many tokens
-SHARPNESS = 1000.0  # of the logits that stand for scores
+DEEPEST = 5  # a longer repetition meets the resistance of a repetition of this many tokens
+SHARPNESS = 1000.0  # scores are multiplied by this before they become logits
 
 
 class Resistance(Constraint):
-    """Scores the k likeliest tokens by p(v) - alpha f(d(v)), and excludes the others. p: the plain softmax. d(v): how many tokens long
-    the longest run is that ends with v, is at most ``DEEPEST`` long, and stands in the text already; 0 for a new token. f(d) = d,
-    as the authors have it for GPT-2.
+    """Scores the k likeliest tokens by p(v) - alpha f(d(v)), and excludes all others. p is the plain softmax. d(v) is
+    the length, at most ``DEEPEST`` tokens, of the longest run that ends with v and stands in the text already; it is 0
+    for a new token. f(d) = d, as the authors have it for GPT-2.
 
-    The scores become logits by a rising function, asinh, so that the largest stays the largest and the softmax shows about the
-    scores themselves.
+    The scores become logits by an increasing function, asinh. So the largest score stays the largest, and the softmax
+    shows roughly the scores themselves.
     """
 
     def __init__(self, prompt: Sequence[int], candidates: int, alpha: float) -> None:
@@ -39,16 +39,17 @@ class Resistance(Constraint):
     def scores(
         self, logits: Tensor, continuation: Sequence[int]
     ) -> list[tuple[int, float, int, float]]:
-        """Token, p, depth and score of each candidate after the committed text and ``continuation``; the likeliest first."""
+        """Return (token, p, depth d, score) of each candidate after the committed text and ``continuation``, the
+        likeliest first."""
         p = logits.float().softmax(-1)
         best = p.topk(min(self._count, int((p > 0).sum())))
         end = (*self._end, *continuation)
         own = {run for run in _runs(end, len(self._end))}
-        found = []
+        candidates = []
         for token, chance in zip(best.indices.tolist(), best.values.tolist(), strict=True):
             depth = self._depth(end, token, own)
-            found.append((token, chance, depth, chance - self._alpha * depth))
-        return found
+            candidates.append((token, chance, depth, chance - self._alpha * depth))
+        return candidates
 
     def weighed(self, logits: Tensor, continuation: Sequence[int]) -> Tensor:
         tokens, _, _, scores = zip(*self.scores(logits, continuation), strict=True)
@@ -72,7 +73,7 @@ class Resistance(Constraint):
 
 
 def _runs(text: tuple[int, ...], first: int) -> Iterator[tuple[int, ...]]:
-    """The runs of up to ``DEEPEST`` tokens that end at place ``first`` or later."""
+    """Yield the runs of up to ``DEEPEST`` tokens whose last token has the index ``first`` or a later one."""
     for end in range(first + 1, len(text) + 1):
         for length in range(1, min(DEEPEST, end) + 1):
             yield text[end - length : end]

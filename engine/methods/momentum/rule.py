@@ -1,4 +1,5 @@
-"""Momentum decoding, judged greedily: the token of the best score is written, and a drafted token that equals it is kept.
+"""Momentum decoding, judged greedily: the token with the best score is written, and a drafted token that equals it is
+kept.
 
 Lan et al., Momentum Decoding: Open-ended Text Generation As Graph Exploration (2022).
 """
@@ -11,9 +12,9 @@ from engine.rules.greedy import Greedy
 
 
 class Momentum(Greedy):
-    """The choice depends on the whole text, so it is made along each path of the tree, and the draft chooses in the same way: whatever
-    is drafted, the text is that of momentum decoding, token for token. It is another text than the target's greedy one.
-    """
+    """The choice of a token depends on the whole text, so it is made along each path of the tree, and the draft chooses
+    in the same way. With any drafter the text is that of momentum decoding, token for token. It differs from the
+    target's greedy text."""
 
     key = "momentum"
     title = "Momentum decoding"

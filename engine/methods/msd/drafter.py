@@ -1,8 +1,8 @@
-"""A feature draft behind a picture: text and patches come into the cell by different ways.
+"""A feature draft behind a picture: text and patches enter the cell in different ways.
 
-Lin et al., Speculative Decoding Reimagined for Multimodal Large Language Models (MSD, 2025). A pair of a feature and the next
-token says something of a text; of a picture, whose next patch no one has to guess, it says little. So at a patch the cell reads
-the patch's embedding and nothing else (``engine.methods.shared.picture_cell``). The tree is EAGLE-2's.
+Lin et al., Speculative Decoding Reimagined for Multimodal Large Language Models (MSD, 2025). In a text, the pair of a
+feature and the next token is informative. In a picture, whose next patch nobody has to guess, it is not. So at a patch
+the cell reads the patch's embedding and nothing else (``engine.methods.shared.picture_cell``). The tree is EAGLE-2's.
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""Feature drafters that read pictures (``engine.methods.shared.picture_cell``)."""
+"""Opens feature drafters that read pictures (``engine.methods.shared.picture_cell``)."""
 
 from functools import lru_cache
 

@@ -1,4 +1,4 @@
-"""The multi-token-prediction layer in a base checkpoint, or taken out of it: finding it under every published spelling.
+"""Reads the multi-token-prediction layer of a base checkpoint, or of a file with the layer alone, in known spellings.
 
     model.layers.N.*      behind the N layers of the model: enorm, hnorm, eh_proj, shared_head.norm (DeepSeek, GLM, Kimi)
     mtp.*                 fc, pre_fc_norm_embedding, pre_fc_norm_hidden, norm, and layers.0.* (Qwen3-Next and later, Mellum)
@@ -6,9 +6,10 @@
     model.mtp.layers.0.*  embed_norm, hidden_norm, input_proj, transformer_block.*, with mtp.chain_norm (Inkling)
     mtp_layers.0.*        as in MiMo, with a configuration of vLLM's speculators
 
-Of several layers the first is read, for every drafted token; so does vLLM with most families. The projection reads the
-token first and the state second, but in MiMo and Inkling the state first. The state that is read next is the normed one,
-as in speculators, transformers and SGLang (vLLM takes it before the norm in DeepSeek's spelling).
+If there are several layers, only the first is read, and it drafts every token; vLLM does the same with most families.
+The projection reads the token first and the state second; in MiMo and Inkling it reads the state first. The layer's
+state is fed back after the norm, as in speculators, transformers and SGLang (vLLM feeds it back before the norm in
+DeepSeek's spelling).
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ PUBLISHED = {
     "norm": "final_layernorm",
     "layers.0": "",
 }
-"""Our name -> that of speculators."""
+"""Our name of a module -> its name in speculators."""
 BLOCK = ("mtp_block.", "transformer_block.")
 COPIES = ("shared_head.head.", "embed_tokens.", "lm_head.", "rotary_emb.")
-"""Tensors of the target that such a layer may repeat."""
+"""Tensors of the target that such a layer may repeat, by the beginnings of their names."""
 UNKNOWN = (
     (".experts.", "its feed-forward part is a mixture of experts"),
     ("kv_a_proj", "its attention keeps compressed keys and values (MLA)"),
@@ -59,23 +60,24 @@ UNKNOWN = (
 )
 """A part of a tensor's name -> why the layer cannot be read here."""
 STATE_FIRST = "mtp_hidden_states_first"
-"""The entry of a configuration that says so of the projection."""
+"""The entry of a configuration that says whether the projection reads the state first."""
 
 
 def read_mtp(folder: str | Path, dtype: torch.dtype, device: str) -> EagleCell:
-    """The first MTP layer in a folder. Raises UserError, one sentence, if there is none that can be read."""
+    """Return the first MTP layer in a folder. Raises UserError, one sentence, if the folder has none that can be
+    read."""
     folder = Path(folder)
     refuse_pickled(str(folder))
     try:
         raw = json_object(folder / CONFIG)
         files = {file: entries(file) for file in sorted(folder.glob("*.safetensors"))}
-        names = _names(raw, [key for known in files.values() for key in known])
+        names = _names(raw, [key for tensors in files.values() for key in tensors])
         if not names:
             raise UserError(_nothing(raw, files, folder.name))
         shapes = {
-            names[key]: one[0]
-            for known in files.values()
-            for key, one in known.items()
+            names[key]: entry[0]
+            for tensors in files.values()
+            for key, entry in tensors.items()
             if key in names
         }
         _refuse_unknown(raw, shapes, folder.name)
@@ -90,7 +92,7 @@ def read_mtp(folder: str | Path, dtype: torch.dtype, device: str) -> EagleCell:
 
 
 def write_mtp(cell: EagleCell, folder: str | Path, about: Mapping[str, object]) -> None:
-    """Write the layer alone, in bfloat16, in the layout of speculators. about: more fields of config.json."""
+    """Write the layer alone, in bfloat16, in the layout of speculators. about: further fields of config.json."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {}
@@ -104,18 +106,18 @@ def write_mtp(cell: EagleCell, folder: str | Path, about: Mapping[str, object]) 
 
 
 def _names(raw: Mapping, keys: Iterable[str]) -> dict[str, str]:
-    """Key of a tensor of the layer -> our name."""
+    """Return, for the key of each tensor of the layer, our name of it. keys: all keys of the checkpoint."""
     last = number(raw, "num_hidden_layers")
     places = [r"mtp_layers\.0\.", r"mtp\.layers\.0\.", r"mtp\."]
     if last is not None and SPECULATORS not in raw:
         places.append(rf"layers\.{last}\.")
     place = re.compile(rf"(?:^|\.)(?:{'|'.join(places)})(?!layers\.)(.+)")
-    found = {key: match[1] for key in keys if (match := place.search(key))}
-    return {key: _ours(rest) for key, rest in found.items() if not rest.startswith(COPIES)}
+    layer_keys = {key: match[1] for key in keys if (match := place.search(key))}
+    return {key: _ours(rest) for key, rest in layer_keys.items() if not rest.startswith(COPIES)}
 
 
 def _ours(rest: str) -> str:
-    """The name of a tensor in our cell, from its name in the layer."""
+    """Return the name of a tensor in our cell, given its name in the layer."""
     module, _, leaf = rest.rpartition(".")
     for ours, published in OURS.items():
         if module in published.split():
@@ -126,7 +128,7 @@ def _ours(rest: str) -> str:
 
 
 def _nothing(raw: Mapping, files: Mapping, name: str) -> str:
-    """Why there is no layer."""
+    """Return the sentence that says why a folder has no layer to read."""
     if re.match(r"gemma4\w*_assistant", str(raw.get("model_type"))):
         return f"{name} is a Gemma 4 assistant, which reads the target's own cache; such drafters cannot be read here."
     promised = mtp_layers(raw, [])
@@ -139,24 +141,25 @@ def _nothing(raw: Mapping, files: Mapping, name: str) -> str:
 
 
 def _read(names: Mapping[str, str], files: Mapping[Path, Mapping]) -> dict[str, Tensor]:
-    """The tensors by our names, those in 8 bits unpacked. Raises ValueError for 8 bits without a scale."""
-    found: dict[str, Tensor] = {}
-    for file, known in files.items():
+    """Return the layer's tensors by our names; 8-bit tensors are unpacked. Raises ValueError for an 8-bit tensor
+    without a scale."""
+    tensors: dict[str, Tensor] = {}
+    for file, keys in files.items():
         with safe_open(file, "pt") as stream:
-            found |= {names[key]: stream.get_tensor(key) for key in known if key in names}
-    return unpacked(found)
+            tensors |= {names[key]: stream.get_tensor(key) for key in keys if key in names}
+    return unpacked(tensors)
 
 
 def _inner(raw: Mapping) -> Mapping:
-    """The part of a configuration that describes the layers."""
+    """Return the part of a configuration that describes the layers."""
     return next((raw[key] for key in INNER if isinstance(raw.get(key), dict)), raw)
 
 
 def _refuse_unknown(raw: Mapping, shapes: Mapping[str, tuple[int, ...]], name: str) -> None:
-    """Raises UserError for a layer that is not like those of Llama and Qwen3."""
+    """Raise UserError for a layer that is not built like those of Llama and Qwen3."""
     reason = next((why for part, why in UNKNOWN if any(part in key for key in shapes)), "")
     inner = _inner(raw)
-    query, output = (shapes.get(f"layers.0.self_attn.{one}_proj.weight") or (0,) for one in "qo")
+    query, output = (shapes.get(f"layers.0.self_attn.{x}_proj.weight") or (0,) for x in "qo")
     rope = inner.get("rope_parameters")
     turned = {**inner, **(rope if isinstance(rope, dict) else {})}.get("partial_rotary_factor", 1.0)
     if query[0] and query[0] == 2 * output[-1]:
@@ -171,8 +174,8 @@ def _refuse_unknown(raw: Mapping, shapes: Mapping[str, tuple[int, ...]], name: s
 
 def _state_first(raw: Mapping, names: Iterable[str]) -> bool:
     """Whether the projection reads the state before the token."""
-    told = raw.get(STATE_FIRST, _inner(raw).get(STATE_FIRST))
-    if told is not None:
-        return bool(told)
+    declared = raw.get(STATE_FIRST, _inner(raw).get(STATE_FIRST))
+    if declared is not None:
+        return bool(declared)
     mimo = SPECULATORS not in raw and any("mtp_layers.0." in key for key in names)
     return NESTED[0] in raw or mimo

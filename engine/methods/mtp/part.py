@@ -1,4 +1,4 @@
-"""Multi-token-prediction layers of base checkpoints, as cells that draft on the target's last state."""
+"""Opens the multi-token-prediction layers of base checkpoints as cells that draft from the target's last state."""
 
 from functools import lru_cache
 

@@ -1,9 +1,10 @@
-"""Trains a multi-token-prediction layer for a target that has none: one layer like the target's, which begins as the
-target's last.
+"""Trains a multi-token-prediction layer for a target that has none: one layer like the target's, which begins as a copy
+of the target's last layer.
 
-It learns the target's distribution over steps of a draft in which its own states are fed back, the weight of each step
-0.8 of that before it, as FastMTP and vLLM's speculators train such layers; the files are in the layout of the latter. A
-layer trained for one step alone drafts its first token better and its later ones worse.
+It learns the target's distribution over several steps of a draft in which its own states are fed back; each step has
+0.8 times the weight of the step before. FastMTP and vLLM's speculators train such layers in this way, and the files are
+in the layout of the latter. A layer trained for one step alone drafts its first token better and its later tokens
+worse.
 """
 
 from engine.core.options import whole

@@ -1,6 +1,6 @@
 """Several independent chains of one draft model, merged where they begin alike.
 
-The drafts of SpecTr (Sun et al. 2023).
+These are the drafts of SpecTr (Sun et al. 2023).
 """
 
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from engine.methods.shared.levels import SOURCE, LevelDrafter
 
 
 class MultiChainDrafter(LevelDrafter):
-    """A node has one draw for each chain that passes through it. The draws are independent, so
-    equal ones all count; their number is fixed before the first is drawn.
+    """A node has one draw for each chain that passes through it. The draws are independent, so equal draws all count;
+    their number is fixed before the first one is drawn.
 
-    In greedy decoding independent chains would all be the same, so chain i begins with the draft
-    model's i-th favourite.
+    In greedy decoding independent chains would all be the same, so chain i begins with the draft model's i-th
+    favourite.
     """
 
     key = "multi_chain"
@@ -51,7 +51,8 @@ class MultiChainDrafter(LevelDrafter):
         return list(dict.fromkeys(self._ends))
 
     def _tokens(self, q, rows: Sequence[int], level: int) -> list[int]:
-        """The next token of each chain."""
+        """Return the next token of each chain; None for a chain that gets none, because there are more chains than
+        tokens."""
         if not self.sampling.greedy:
             return self.chance.pick(q[rows], self.chance.uniforms(len(rows))).tolist()
         if level:
@@ -60,8 +61,7 @@ class MultiChainDrafter(LevelDrafter):
         return [*best, *[None] * (len(rows) - len(best))]
 
     def _drop_ended(self, level: int) -> None:
-        """Forget chains that found no token because there are more chains than tokens in the
-        vocabulary."""
+        """Drop the chains that got no token because there are more chains than tokens in the vocabulary."""
         alive = [chain for chain, path in enumerate(self._paths) if len(path) > level]
         self._ends = [self._ends[chain] for chain in alive]
         self._paths = [self._paths[chain] for chain in alive]

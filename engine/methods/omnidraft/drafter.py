@@ -2,14 +2,14 @@
 
 Ramakrishnan et al., OmniDraft: A Cross-Vocabulary, Online Adaptive Drafter for On-Device Speculative Decoding (2025).
 Tokens that both vocabularies have are translated one to one. A run of the draft's tokens that spells one token of the
-target enters a cache when the target writes that token, and is merged from then on (``engine.methods.omnidraft.translating``).
-After refusals, a copy of the draft is distilled between steps: on the target's distribution, mapped to the draft's
-vocabulary, and on the run of the token that the target wrote. The length of a draft is set by a head on the draft's
-hidden states, which learns which tokens are kept.
+target enters a cache when the target writes that token, and is merged from then on
+(``engine.methods.omnidraft.translating``). After refusals, a copy of the draft is distilled between steps. It learns
+the target's distribution, mapped to the draft's vocabulary, and the run of the token that the target wrote. A head on
+the draft's hidden states learns which tokens are kept, and sets the length of a draft.
 
 Cache, copy and head belong to one visitor: they are kept in the visitor's memory and forgotten with it. The paper's
-rule compares p with the product of the run's probabilities, which is not the law of a merged token; here each token
-is judged by its true law.
+rule compares p with the product of the run's probabilities, which is not the law of a merged token; here each token is
+judged by its true law.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from engine.printable import printable
 
 @dataclass
 class Learned(Store):
-    """Everything learned from a visitor's texts."""
+    """Everything that was learned from one visitor's texts."""
 
     private: PrivateDraft
     cache: RunCache
@@ -71,9 +71,9 @@ class OmniDraftDrafter(LearningDraft, Drafter):
 
     @classmethod
     def build(cls, settings, models):
-        made = cls(settings, models.part("omnidraft"), models.target.vocab_size)
-        made._remember_pair(models, made._model.name)
-        return made
+        drafter = cls(settings, models.part("omnidraft"), models.target.vocab_size)
+        drafter._remember_pair(models, drafter._model.name)
+        return drafter
 
     def begin(self, start):
         super().begin(start)
@@ -81,14 +81,14 @@ class OmniDraftDrafter(LearningDraft, Drafter):
         self._learned = start.memory.store((self.key, *self._pair, rate), lambda: self._new(rate))
         self._new_runs = self._learned.cache.see(start.prompt)
         self._text: list[int] = []  # the context in the draft's tokens
-        self._count = 0  # context tokens already in it
+        self._count = 0  # number of context tokens that ``_text`` has
         self._begin_learning(self._learned.private, self._spelled(start.prompt))
         self._forget_step()
 
     def _forget_step(self) -> None:
         self._proposals: list[Proposal] = []
-        self._nodes: list[list[int]] = []  # for each proposal, those that the draft has read
-        self._states: list[Tensor] = []  # hidden states behind the proposals that were read
+        self._nodes: list[list[int]] = []  # for each proposal, its tokens that the draft has read
+        self._states: list[Tensor] = []  # hidden states behind the proposals that it has read
 
     def _new(self, rate: float) -> Learned:
         width = self._model.hidden_size
@@ -116,10 +116,10 @@ class OmniDraftDrafter(LearningDraft, Drafter):
         return tree
 
     def _draft(self, tree: DraftTree, text: list[int], length: int) -> None:
-        known = self._learned
+        learned = self._learned
         greedy = self.sampling.greedy
         pick = (lambda q: int(q.argmax())) if greedy else self.chance.draw
-        translator = Translator(self._reader, known.cache, self._vocabulary, pick, greedy)
+        translator = Translator(self._reader, learned.cache, self._vocabulary, pick, greedy)
         place, parent, all_kept = root(self._reader.read(text)), ROOT, 1.0
         while (proposal := translator.next(place)) is not None:
             shown = proposal.chance if proposal.law is None else None
@@ -131,17 +131,17 @@ class OmniDraftDrafter(LearningDraft, Drafter):
                 break
             place, self._nodes[-1] = translator.behind(proposal)
             self._states.append(place.state)
-            all_kept *= known.head.chance(place.state)
+            all_kept *= learned.head.chance(place.state)
             if 1 - all_kept > self.settings["threshold"]:
                 break
 
     def observe(self, kept: Kept):
         self._reader.keep([number for node in kept.path for number in self._nodes[node]])
-        tree, known, accepted = kept.tree, self._learned, len(kept.path)
+        tree, learned, accepted = kept.tree, self._learned, len(kept.path)
         fates = [True] * accepted + [False] * (len(tree) > accepted)
         for state, fate in zip(self._states, fates, strict=False):
-            known.head.learn(state, fate)
-        self._new_runs += known.cache.see(kept.tokens)
+            learned.head.learn(state, fate)
+        self._new_runs += learned.cache.see(kept.tokens)
         if (law := self._refusal(kept)) is not None:
             self._fail(kept.tokens[: accepted + 1], law.cpu())
         if self._proposals:
@@ -151,8 +151,8 @@ class OmniDraftDrafter(LearningDraft, Drafter):
         self._forget_step()
 
     def _fail(self, tokens: list[int], p: Tensor) -> None:
-        """Note a refusal to learn from. The last of these tokens is the target's own. The draft learns the target's
-        law in the draft's vocabulary, and the rest of that token's run."""
+        """Store a refusal to learn from. The last of these tokens is the target's own. The draft learns the target's
+        law p in the draft's vocabulary, and the rest of that token's run."""
         passage, private = self._passage, self._learned.private
         *path, written = tokens
         passage.tokens += self._spelling.spelled(path)
@@ -184,13 +184,13 @@ class OmniDraftDrafter(LearningDraft, Drafter):
         return Table("From the draft’s tokens to the target’s", columns, rows, note=note)
 
     def _shown_learning(self, new: int) -> Table:
-        known = self._learned
+        learned = self._learned
         rows = [
-            ["runs in the cache", len(known.cache)],
+            ["runs in the cache", len(learned.cache)],
             ["of them new in this text", new],
-            ["refusals to learn from, over all of your texts", known.private.failures],
-            ["updates of your copy of the draft", known.private.version],
-            ["tokens from which the length is learned", known.head.seen],
-            ["kilobytes of all of it", round(known.nbytes / 1000)],
+            ["refusals to learn from, over all of your texts", learned.private.failures],
+            ["updates of your copy of the draft", learned.private.version],
+            ["tokens from which the length is learned", learned.head.seen],
+            ["kilobytes of all of it", round(learned.nbytes / 1000)],
         ]
         return Table("What your texts have taught", ["", "value"], rows)

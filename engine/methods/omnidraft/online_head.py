@@ -1,7 +1,7 @@
 """The chance that a drafted token is kept, predicted from the draft's hidden state and learned during use.
 
-The head of SpecDec++ (Huang et al., 2024), trained online as in OmniDraft (2025): one linear layer, and a step of
-gradient descent on the cross-entropy for every judged token.
+The head of SpecDec++ (Huang et al., 2024), trained online as in OmniDraft (2025): one linear layer. Every judged token
+gives one step of gradient descent on the cross-entropy.
 """
 
 import math
@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 BEGIN = 0.8  # the chance before anything is learned
-RATE = 0.5  # for states of length 1
+RATE = 0.5  # learning rate, for states scaled to length 1
 
 
 class OnlineHead:
@@ -25,7 +25,7 @@ class OnlineHead:
         return self._weight.nbytes
 
     def chance(self, state: Tensor) -> float:
-        """state: [H], after the token."""
+        """Return the chance that a token is kept. state: [H], the draft's hidden state after the token."""
         odds = self._bias + float(self._weight @ _unit(state))
         return 1 / (1 + math.exp(-max(-30.0, min(30.0, odds))))
 

@@ -1,9 +1,9 @@
-"""OmniDraft's draft: a small model on a second tokenizer, taught by a target with another vocabulary.
+"""Trains OmniDraft's draft: a small model on a second tokenizer, taught by a target with another vocabulary.
 
 Ramakrishnan et al., OmniDraft (NeurIPS 2025). The tokenizer is trained on text that the target wrote. The loss is the
-paper's hybrid: where a token of the target begins, the target's distribution is carried over to the draft's vocabulary
-(by the first draft token of each of its tokens) and distilled; inside a run the loss is the likelihood of the run's
-tokens. The paper distils only tokens that both vocabularies have; here runs also count, with their first token.
+paper's hybrid. Where a token of the target begins, the target's distribution is mapped to the draft's vocabulary (each
+of its tokens to its first draft token) and distilled. Inside a run the loss is the likelihood of the run's tokens. The
+paper distils only tokens that both vocabularies have; here longer runs also count, with their first token.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,12 +27,12 @@ from engine.training.new_models import draft_config
 from engine.training.student import Lesson, Student
 from engine.training.tokenizer import train_tokenizer
 
-CHAIN_LENGTH = 4  # tokens of the target
+CHAIN_LENGTH = 4  # tokens of the target in the chains that measure the accepted length
 
 
 class Written(NamedTuple):
-    """Windows in the draft's tokens. tokens: int64 [S, L], padded. first: [S, T], where each token's run begins.
-    inside: bool [S, L], the tokens of runs except the first. counted: bool [S, L]."""
+    """Windows in the draft's tokens. tokens: int64 [S, L], padded. first: [S, T], the index where the run of each
+    target token begins. inside: bool [S, L], the tokens of runs except the first ones. counted: bool [S, L]."""
 
     tokens: Tensor
     first: Tensor
@@ -73,7 +73,7 @@ class ForeignStudent(Student):
         return LlamaForCausalLM(draft_config(len(self.tokenizer), end, self.settings["layers"]))
 
     def written(self, tokens: Tensor, counted: Tensor) -> Written:
-        """Windows [S, T] of the target's tokens, as runs."""
+        """Return windows [S, T] of the target's tokens as runs of the draft's tokens."""
         runs = [[self.spelling.runs[token] or (0,) for token in row] for row in tokens.tolist()]
         flat = [[token for run in row for token in run] for row in runs]
         sizes = torch.tensor([[len(run) for run in row] for row in runs])
@@ -100,7 +100,7 @@ class ForeignStudent(Student):
     def _at_beginnings(
         self, logits: Tensor, lesson: Lesson, text: Written
     ) -> tuple[Tensor, Tensor]:
-        """log q, log p [N, Vd] of the first draft token of each counted token of the target."""
+        """Return log q and log p, [N, Vd] each, of the first draft token of each counted token of the target."""
         keep = lesson.counted[:, 1:]
         rows = (text.first[:, 1:] - 1)[..., None].expand(-1, -1, logits.shape[-1])
         log_q = F.log_softmax(logits.gather(1, rows)[keep], -1)
@@ -110,18 +110,20 @@ class ForeignStudent(Student):
 
     @torch.no_grad()
     def accepted(self, part: nn.Module, lesson: Lesson) -> Tensor:
-        """Greedy chains: a token is right when all tokens of its run are."""
+        """Return the accepted lengths of greedy chains; a token of the target is right when all tokens of its run are
+        right."""
         text = self.written(lesson.tokens, lesson.counted)
         best = part(input_ids=text.tokens, use_cache=False).logits[:, :-1].argmax(-1)
-        wrong = F.pad((best != text.tokens[:, 1:]).long(), (1, 0)).cumsum(1)  # up to each token
+        # the number of wrong tokens up to each token
+        wrong = F.pad((best != text.tokens[:, 1:]).long(), (1, 0)).cumsum(1)
         ends = torch.cat([text.first[:, 1:] - 1, _last(text)], 1)
         missed = wrong.gather(1, ends)
         return chain_lengths(missed[:, 1:] == missed[:, :-1], CHAIN_LENGTH)
 
     @torch.no_grad()
     def measured(self, part: nn.Module, lessons: Iterable[Lesson]) -> dict:
-        """How often the target would keep the first draft token of a run, and the draft tokens per token of the
-        target."""
+        """Return, among other figures, how often the target would keep the first draft token of a run, and the number
+        of draft tokens per token of the target."""
         kept, distance, read, written = [], [], 0, 0
         for lesson in lessons:
             text = self.written(lesson.tokens, lesson.counted)
@@ -145,7 +147,7 @@ class ForeignStudent(Student):
 
 
 def _last(text: Written) -> Tensor:
-    """The place [S, 1] of the last token that is not padding."""
+    """Return the index [S, 1] of each window's last token that is not padding."""
     places = torch.arange(text.tokens.shape[1], device=text.tokens.device)
     real = text.inside.scatter(1, text.first, True)
     return (places * real).amax(1, keepdim=True)

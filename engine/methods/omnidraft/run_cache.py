@@ -1,7 +1,9 @@
-"""Which runs of a foreign draft's tokens equal one token of the target: learned from the text that the target writes.
+"""The runs of a foreign draft's tokens that equal one token of the target, learned from the text that the target
+writes.
 
-The cache of OmniDraft (Ramakrishnan et al., 2025). Runs of one token need no learning, because both vocabularies have
-the token. A longer run is entered when its token occurs in a text; the run that occurred longest ago is dropped first.
+This is the cache of OmniDraft (Ramakrishnan et al., 2025). Runs of one token need no learning, because both
+vocabularies have the token. A longer run is entered when its token occurs in a text. When the cache is full, the run
+that occurred longest ago is dropped.
 """
 
 from collections import Counter, OrderedDict
@@ -13,7 +15,7 @@ from torch import Tensor
 from engine.methods.shared.spelling import Run, Spelling
 
 MOST_RUNS = 8192
-RUN_BYTES = 400  # about the size of an entry with its places in three tables
+RUN_BYTES = 400  # about the bytes that a run takes in the three tables together
 
 
 class RunCache:
@@ -33,7 +35,7 @@ class RunCache:
         return RUN_BYTES * len(self._runs)
 
     def see(self, tokens: Iterable[int]) -> int:
-        """Enter the runs of tokens that occurred in a text; returns how many runs are new."""
+        """Enter the runs of tokens that occurred in a text; return how many of these runs are new."""
         new = 0
         for token in tokens:
             run = self._spelling.runs[token]
@@ -62,16 +64,16 @@ class RunCache:
             del self._behind[run[:-1]]
 
     def token(self, run: Run) -> int | None:
-        """The target's token that this run equals; None if it equals none, or is not known to equal one."""
+        """Return the target's token that this run equals; None if it equals none, or if the cache does not have it."""
         return self._spelling.same.get(run[0]) if len(run) == 1 else self._runs.get(run)
 
     def grows(self, run: Run) -> bool:
-        """Whether a longer known run begins with this one."""
+        """Whether a longer run in the cache begins with this one."""
         return self._longer[run] > 0
 
     def closing(self, begun: Run) -> tuple[Tensor, Tensor]:
-        """The draft's tokens [N] that complete a run begun with ``begun``, where no longer run is possible, and the
-        target's tokens [N] that the completed runs equal."""
+        """Return the draft's tokens [N] that complete a run which begins with ``begun`` and which no longer run
+        continues, and the target's tokens [N] that the completed runs equal."""
         ends = self._behind.get(begun, {}) if begun else self._spelling.same
         pairs = [(last, token) for last, token in ends.items() if not self.grows((*begun, last))]
         lasts, tokens = zip(*pairs, strict=True) if pairs else ((), ())

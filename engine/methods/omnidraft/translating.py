@@ -1,13 +1,13 @@
 """Turns the tokens that a foreign draft draws into proposals of the target's tokens, with exact laws.
 
-The draft's tokens are drawn one after another. As long as the drawn tokens begin a longer known run, drawing goes on.
-A complete run that no longer run continues becomes its token of the target. If the drawn tokens match no known run,
-the longest complete run at their beginning becomes its token.
+The draft's tokens are drawn one after another. While the drawn tokens begin a longer run of the cache, drawing goes on.
+A complete run that no longer run continues becomes its token of the target. If the drawn tokens match no run of the
+cache, the longest complete run at their beginning becomes its token.
 
-Exactness: before its proposal is judged, only this is observed of a drawn token: the token itself if the run may go
-on, otherwise only whether it ends a run. Given these observations, the target's token has the law q, cut to the
-tokens that end a run and scaled to 1, which is a true conditional law. Where no known run matches, the observations
-already fix the run that is proposed, so it is one-hot.
+Why the laws are exact: before its proposal is judged, only this is observed of a drawn token: the token itself if the
+run may go on, otherwise only whether it ends a run. Given these observations, the target's token has the law q, cut to
+the tokens that end a run and scaled to 1, which is a true conditional law. Where no run matches, the observations
+already determine the proposed run, so it is one-hot.
 """
 
 from collections.abc import Callable
@@ -24,8 +24,8 @@ from engine.methods.shared.spelling import Run
 
 @dataclass(frozen=True)
 class Place:
-    """The place behind a token that the draft has read. node: ROOT, or the token's number among those of the step. q:
-    [Vd]. state: [H], None at the root."""
+    """The place behind a token that the draft has read. node: ROOT, or the token's number in this step. q: [Vd], the
+    law of the next draft token. state: [H], the draft's hidden state; None at the root."""
 
     node: int
     q: Tensor
@@ -34,9 +34,9 @@ class Place:
 
 @dataclass(frozen=True)
 class Proposal:
-    """One token of the target. run: the draft's tokens. nodes: those of them that the draft has read. before, place:
-    before and behind the run's last token; place is None if that token was not read. chance: the product of the run's
-    probabilities."""
+    """One proposed token of the target. run: the draft's tokens that spell it. nodes: the tokens of the run that the
+    draft has read. before, place: the places before and behind the run's last token; ``place`` is None if the draft has
+    not read that token. kind, law: how the token was drawn. chance: the product of the run's probabilities."""
 
     token: int
     run: Run
@@ -59,18 +59,19 @@ class Translator:
         pick: Callable[[Tensor], int],
         greedy: bool,
     ) -> None:
-        """vocabulary: the target's. pick: a token of the draft from q [Vd]."""
+        """vocabulary: the size of the target's vocabulary. pick: picks a token of the draft from q [Vd]. greedy:
+        whether decoding is greedy."""
         self._reader, self._cache, self._vocabulary = reader, cache, vocabulary
         self._pick, self._greedy = pick, greedy
         self._count = 0
 
     def next(self, place: Place) -> Proposal | None:
-        """The proposal behind this place; None if the drawn tokens form no token of the target."""
+        """Return the proposal behind this place; None if the drawn tokens form no token of the target."""
         run: Run = ()
         places, whole = (
             [place],
             0,
-        )  # places[n]: behind n tokens of the run; whole: length of the longest complete one
+        )  # places[n]: behind n tokens of the run; whole: length of the longest complete run so far
         while True:
             drawn = self._pick(places[-1].q)
             begun, run = run, (*run, drawn)
@@ -92,7 +93,8 @@ class Translator:
     def _proposal(
         self, token: int, run: Run, places: list[Place], last: Place | None, kind: Kind, law
     ) -> Proposal:
-        """places: before each token of the run. last: behind the run."""
+        """Return the proposal for this run. places: one before each token of the run. last: the place behind the run,
+        if it was read."""
         chance = 1.0
         for place, token_of_run in zip(places, run, strict=True):
             chance *= float(place.q[token_of_run])
@@ -102,7 +104,8 @@ class Translator:
         return Proposal(token, run, nodes, before, last, kind, law, chance)
 
     def behind(self, proposal: Proposal) -> tuple[Place, list[int]]:
-        """The place behind a proposal, which is read now if it was not before, and all nodes of its run."""
+        """Return the place behind a proposal, and the numbers of all tokens of its run; the draft reads the last token
+        now if it has not."""
         if proposal.place is not None:
             return proposal.place, proposal.nodes
         place = self.read(proposal.run[-1], proposal.before)
@@ -114,7 +117,8 @@ class Translator:
         return Place(node, q, self._reader.states[-1])
 
     def _law(self, q: Tensor, begun: Run) -> Tensor:
-        """[V] of the target's token, given that the next one drawn ends a run begun like this."""
+        """Return the law [V] of the target's token, given that the next drawn token ends a run that begins with
+        ``begun``."""
         lasts, tokens = self._cache.closing(begun)
         law = torch.zeros(self._vocabulary, dtype=q.dtype)
         law[tokens] = q[lasts]

@@ -1,8 +1,8 @@
-"""A chain from a draft model that learns while it is used; each visitor has their own copy.
+"""A chain from a draft model that learns while it is used; each visitor has a copy of their own.
 
 Liu et al., Online Speculative Decoding (ICML 2024). Where a drafted token was refused, the target's distribution is
 stored, and between steps the visitor's copy of the draft is distilled on it (``engine.methods.shared.private_draft``),
-within a time budget. q always comes from the weights that drew the token, so the text stays the target's. A copy that
+within a time limit. q always comes from the weights that drew the token, so the text stays the target's. A copy that
 has learned runs uncompiled, because compiled passes have their weights built in.
 """
 
@@ -24,9 +24,9 @@ class OnlineDrafter(LearningDraft, DraftModelDrafter):
 
     @classmethod
     def build(cls, settings, models):
-        made = super().build(settings, models)
-        made._remember_pair(models, made.draft.name)
-        return made
+        drafter = super().build(settings, models)
+        drafter._remember_pair(models, drafter.draft.name)
+        return drafter
 
     def begin(self, start):
         super().begin(start)

@@ -1,13 +1,13 @@
-"""`python -m engine bench --suite online`: whether a draft that learns while it is used comes to be kept more often.
+"""`python -m engine bench --suite online`: whether more drafted tokens are kept the longer a draft learns in use.
 
-Greedy requests of one narrow kind that the embedded draft was not made for: records whose field names and values are
-invented words. The draft has read neither how these words are spelled nor in which order the fields follow one another.
-The embedded target has not either: it repeats pieces of the records, more than it writes new ones, and these pieces are
-what the draft can learn. All requests share one ``Memory``, and ``online`` learns
-after every few refusals, so that no clock decides and the figures can be repeated. ``chain``, with the same length and
-stop, drafts for the same requests as the control: what it gains is due to the requests alone.
+The requests are greedy and of one narrow kind for which the embedded draft was not made: records whose field names and
+values are invented words. The draft knows neither the spelling of these words nor the order of the fields. Nor does the
+embedded target: it mostly repeats pieces of the records, and these pieces are what the draft can learn. All requests
+share one ``Memory``, and ``online`` learns after every few refusals, so no clock decides and the figures can be
+repeated. ``chain``, with the same length and stop, is the control: what it gains over the same requests is due to the
+requests alone.
 
-At the end the memory is emptied, and the first request must be drafted exactly as it was at the beginning.
+At the end the memory is emptied. Then the first request must be drafted exactly as it was at the beginning.
 """
 
 import random
@@ -23,8 +23,8 @@ from engine.methods.online.drafter import OnlineDrafter
 from engine.parts.loading import ModelPaths, load_models
 
 REQUESTS, QUICK, TOKENS = 50, 12, 32
-SPAN = 10  # requests at either end that are compared
-GOAL = 0.1  # by how much more than chain's the kept share is to climb
+SPAN = 10  # so many first requests are compared with as many last ones
+GOAL = 0.1  # the kept share of online should climb by this much more than that of chain
 DRAFTING: Mapping[str, Value] = {"length": 4, "stop_below": 0.0}
 OPTIONS = {"online": {**DRAFTING, "milliseconds": 0.0, "every": 2}, "chain": DRAFTING}
 COUNTERS = {"judged": lambda step: min(len(step.verdict.accepted) + 1, len(step.tree))}
@@ -32,8 +32,9 @@ COUNTERS = {"judged": lambda step: min(len(step.verdict.accepted) + 1, len(step.
 
 @dataclass(frozen=True)
 class Learning:
-    """online, chain: the counts of each request, in order: ``judged``, drafted tokens that the walk reached, ``kept`` of which
-    were kept. again: the first request of ``online`` with the memory emptied."""
+    """The outcome of the suite. online, chain: for each request in order, its counts: ``judged``, the drafted tokens
+    that the walk reached, and ``kept``, how many of them were kept. again: the counts of the first request of
+    ``online``, repeated with the memory emptied."""
 
     online: Sequence[Mapping[str, float]]
     chain: Sequence[Mapping[str, float]]
@@ -41,35 +42,35 @@ class Learning:
 
     @property
     def span(self) -> int:
-        """The requests at either end that are compared; no request is at both."""
+        """How many first requests are compared with as many last ones; no request is among both."""
         return min(SPAN, max(1, len(self.online) // 2))
 
     def ends(self, some: Sequence[Mapping[str, float]]) -> tuple[float, float]:
-        """The kept share of the first and of the last requests."""
+        """Return the kept share of the first requests, and that of the last requests."""
         return share(some[: self.span]), share(some[-self.span :])
 
     @property
     def gain(self) -> float:
-        """The climb of ``online`` minus that of ``chain``."""
+        """By how much more the kept share of ``online`` climbed than that of ``chain``."""
         (first, last), (begin, end) = self.ends(self.online), self.ends(self.chain)
         return (last - first) - (end - begin)
 
     @property
     def verdict(self) -> str:
-        """Few requests are not judged: they show too little learning."""
+        """ "met", "missed", or that nothing is judged: with few requests there is too little learning."""
         if len(self.online) < REQUESTS:
             return f"not judged with {len(self.online)} requests"
         return "met" if self.gain >= GOAL else "missed"
 
     @property
     def forgotten(self) -> bool:
-        """Whether nothing was left once the memory was emptied."""
+        """Whether the first request went exactly as before once the memory was emptied."""
         names = ("kept", "judged", "steps")
         return all(self.online[0][name] == self.again[name] for name in names)
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """quick: few requests, and the goal is not judged."""
+    """Run the suite. quick: run few requests, and do not judge the goal."""
     models, texts = (
         load_models(paths, chain().needs, "float32", "cpu"),
         records(QUICK if quick else REQUESTS),
@@ -109,8 +110,8 @@ def _drafted(results: Sequence[Result], name: str) -> list[dict]:
 
 
 def records(count: int) -> list[str]:
-    """Requests of three records each, and the beginning of a fourth. The fields have the same names in all of them,
-    and their values come from one small set."""
+    """Return ``count`` requests, each with three records and the beginning of a fourth. The fields have the same names
+    in all requests, and their values come from one small set."""
     words = random.Random("online/words")
     fields = [_invented(words) for _ in range(4)]
     values = [_invented(words).capitalize() for _ in range(12)]
@@ -133,7 +134,7 @@ def _record(rng: random.Random, number: int, fields: list[str], values: list[str
 
 
 def share(requests: Sequence[Mapping[str, float]]) -> float:
-    """The share of judged tokens that was kept, over all of these requests."""
+    """Return the share of the judged tokens of all these requests that were kept."""
     return sum(request["kept"] for request in requests) / max(
         1, sum(request["judged"] for request in requests)
     )

@@ -1,9 +1,10 @@
 """The target drafts for itself on a part of its own keys and values, and checks the draft with all of them.
 
-Chen et al., MagicDec: Breaking the Latency-Throughput Tradeoff for Long Context Generation with Speculative Decoding (ICLR
-2025). With long texts, or many, a pass spends its time on keys and values and not on weights. So a draft pass of the same
-weights that reads a part of them costs less, and is almost as good. Methods that leave out keys and values change a model's
-answer; here they only say what a draft reads, so under an exact rule they change nothing but how many tokens are kept.
+Chen et al., MagicDec: Breaking the Latency-Throughput Tradeoff for Long Context Generation with Speculative Decoding
+(ICLR 2025). With long texts, or many of them, a pass spends its time on keys and values and not on weights. So a draft
+pass with the same weights that reads only a part of the keys and values costs less, and is almost as good. Methods that
+leave out keys and values change a model's answer. Here they only decide what a draft reads, so under an exact rule they
+change only how many tokens are kept.
 
 On one text of a small model the weights take nearly all of the time, so nothing is gained.
 """

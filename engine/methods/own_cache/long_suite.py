@@ -1,13 +1,15 @@
-"""`python -m engine bench --suite long`: how much of a draft is kept when the draft reads a part of the target's own cache.
+"""`python -m engine bench --suite long`: how much of a draft is kept when the draft reads a part of the target's own
+cache.
 
-The target writes a greedy text after each of four long prompts. Then draft passes read that text as it stands, a few tokens a
-step, as they would if all before were kept, and their favourites are compared with what the target wrote. So a row tells the
-chance that a drafted token is kept, and every selector is asked about the same tokens. After the first prompt every selector
-also writes a text of its own, which must be that of plain decoding. And it writes one without being checked, from its part alone: how
-far that goes before it parts from plain decoding's is the price. All this counts, so a busy machine does not matter.
+The target writes a greedy text after each of several long prompts. Then draft passes read this text, a few tokens a
+step, as they would if all earlier tokens were kept, and their favourites are compared with the target's tokens. So a
+row gives the chance that a drafted token is kept, and all selectors are judged on the same tokens. After the first
+prompt every selector also writes a text of its own, which must equal that of plain decoding. And after every prompt it
+writes a text from its part alone, without a check; how soon this text departs from that of plain decoding is the price
+of not checking. All of these are counts, so a busy machine does not matter.
 
-Then passes are timed: of drafts beside whole ones, of eight texts at once with the selectors that promise most, and of eight texts with
-one prompt.
+Then passes are timed: draft passes against whole ones, passes over eight texts at once with the selectors that promise
+most, and passes over eight texts with one prompt.
 """
 
 from collections.abc import Sequence
@@ -44,15 +46,16 @@ from engine.parts.loading import ModelPaths, Models, load_models
 
 LENGTHS, QUICK_LENGTHS = (1024, 4096, 8000), (1024,)
 TOKENS, QUICK_TOKENS = 96, 24
-TOGETHER = 4096  # tokens of the prompts of several texts
+TOGETHER = 4096  # several texts are timed together at the first prompt length from this on
 EQUAL = 24  # most tokens of the texts that every selector writes
 TITLE = "after prompts of {length:,} tokens: the share of the target's own tokens that a draft pass names"
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """In a row: by kind of prompt, the share of the tokens that draft passes named; read: the share of the bytes of keys and
-    values that a draft pass read; equal: whether the text written after the first prompt is that of plain decoding; alone: the share of
-    the tokens before the first difference where nobody checks."""
+    """Run the suite. A row of the report has, for each kind of prompt, the share of the target's tokens that draft
+    passes named, and these entries. read: the share of the bytes of keys and values that a draft pass read. equal:
+    whether the text written after the first prompt equals that of plain decoding. alone: without a check, the share of
+    the tokens before the first difference."""
     parts = OwnCacheDrafter.may_use()
     models = load_models(
         paths, {role: kind for role, kind in parts.items() if role in paths.parts}, "float32", "cpu"
@@ -68,11 +71,11 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
     ]
     rows, spent, shared, text = [], [], [], []
     for length in lengths:
-        some, passes, joined = compared(models, selectors, length, tokens, as_turns)
-        rows, spent, shared = rows + some, spent + passes, shared + joined
+        length_rows, passes, joined = compared(models, selectors, length, tokens, as_turns)
+        rows, spent, shared = rows + length_rows, spent + passes, shared + joined
         columns = ["selector", *(f"{kind}:.3f" for kind in KINDS), "middle:.3f", "mean:.3f"]
         columns += ["read:.0%", "equal", "alone:.0%", "the paper=claim"]
-        text += [TITLE.format(length=length), table(some, columns), ""]
+        text += [TITLE.format(length=length), table(length_rows, columns), ""]
     text.append(
         "middle: the kinds whose answer stands in the middle of the prompt. read: of the cache's bytes. alone: of the tokens, those\n"
         "before the first that differs from plain decoding's where the part alone writes and nobody checks (reduced_cache)."
@@ -93,8 +96,8 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
 def compared(
     models: Models, selectors: Sequence[str], length: int, tokens: int, as_turns: bool
 ) -> tuple[list[dict], list[dict], list[dict]]:
-    """A row for each selector, for prompts of one length; and, on the last of the prompts, the rows of ``timed`` and of
-    ``below_one_prompt``."""
+    """Return a row for each selector, for prompts of one length; and the rows of ``timed`` and of ``below_one_prompt``,
+    both for the last prompt."""
     target, measures = models.target, {key: {} for key in selectors}
     prompts = long_prompts(length, lambda text: len(turn_of(target.tokenizer, text)), as_turns)
     with (
@@ -116,8 +119,8 @@ def compared(
                 alone = text_of(unchecked, prompt, min(tokens, EQUAL), reading)
                 measures[key][kind]["alike"] = alike(alone, written)
                 if kind == KINDS[0]:
-                    some = text_of(ours, prompt, min(tokens, EQUAL), reading)
-                    measures[key]["equal"] = some == written[: len(some)]
+                    written_by_part = text_of(ours, prompt, min(tokens, EQUAL), reading)
+                    measures[key]["equal"] = written_by_part == written[: len(written_by_part)]
                 progress.update()
         rows = [_row(key, measures[key], length) for key in selectors]
         session.rewind(len(prompt) - 1)
@@ -130,20 +133,20 @@ def _drafting(models: Models, selector: str) -> Ours:
 
 
 def text_of(ours: Ours, prompt: Sequence[int], tokens: int, reading: PromptReading) -> list[int]:
-    """A text whose prompt is read once for all texts."""
+    """Write a text; return its tokens. reading: the prompt, which is read once for all texts."""
     steps = run_loop(ours.models.target, ours.request(prompt, tokens), False, reading)
     return [token for step in steps for token in step.output]
 
 
 def alike(text: Sequence[int], written: Sequence[int]) -> float:
-    """The share of a text's tokens before the first that differs."""
+    """Return the share of a text's tokens that stand before the first difference from ``written``."""
     same = (a == b for a, b in zip(text, written, strict=False))
     return sum(takewhile(bool, same)) / len(text)
 
 
 def guessed(ours: Ours, session: Session, prompt: Sequence[int], written: Sequence[int]) -> dict:
-    """Which tokens of the written text the draft passes would have drafted, each behind the text before it. session: has
-    read all of it."""
+    """Return a dictionary. right: for each token of the written text, whether the draft passes would have drafted it,
+    given the text before it. read: the mean share of the cache that they read. session: has read the whole text."""
     request, before = ours.request(prompt, len(written)), _Before(session)
     drafter, text = request.drafter, [*prompt, *written]
     length, right, shares = drafter.settings["length"], [], []
@@ -160,7 +163,7 @@ def guessed(ours: Ours, session: Session, prompt: Sequence[int], written: Sequen
 
 
 class _Before:
-    """A session as it was when it had read only the first ``length`` tokens."""
+    """A session as it was when it had read only the first ``length`` tokens of its text."""
 
     def __init__(self, session: Session) -> None:
         self.model, self.length, self._session = session.model, 0, session

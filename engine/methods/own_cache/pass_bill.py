@@ -1,35 +1,38 @@
-"""The card's figure: the bytes that a pass reads, weights against keys and values, and what drafts on a part of them gain.
+"""The figure of the method's card: the bytes that a pass reads, weights against keys and values, and the gain of
+drafting on a part.
 
-Computed from sizes alone. Bytes bound the gain from above: a check of several rows also computes more, which counts on a CPU,
-and on a GPU with many texts.
+It is computed from sizes alone. Bytes bound the gain from above: a check of several rows also computes more, which
+matters on a CPU, and on a GPU with many texts.
 """
 
 from dataclasses import dataclass
 
 from engine.core.exhibits import Curve, Exhibit, Series, Table
 
-SHARE = 1 / 8  # of the keys and values that a draft pass reads
-KEPT = 0.95  # of the drafted tokens
-LONGEST = 16  # tokens of a draft
+SHARE = 1 / 8  # share of the keys and values that a draft pass reads
+KEPT = 0.95  # share of the drafted tokens that are kept
+LONGEST = 16  # most tokens of a draft
 CONTEXTS = (128, 1024, 8192)
 TEXTS = (1, 16, 64)
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """weights: bytes. column: bytes of the keys and values of one token."""
+    """The sizes of a model. weights: their bytes. column: the bytes of the keys and values of one token."""
 
     name: str
     weights: float
     column: int
 
     def draft(self, tokens: int, texts: int) -> float:
-        """The bytes of a draft pass, as a share of those of a whole pass, over so many texts of so many tokens."""
+        """Return the bytes of a draft pass as a share of those of a whole pass, over ``texts`` texts of ``tokens``
+        tokens each."""
         cache = texts * tokens * self.column
         return (self.weights + SHARE * cache) / (self.weights + cache)
 
     def gain(self, tokens: int, texts: int) -> float:
-        """How many times as fast as plain decoding the best length is, by bytes; 1 where that is to draft nothing."""
+        """Return how many times as fast as plain decoding the best draft length is, by bytes; 1 if it is best to draft
+        nothing."""
         cost = self.draft(tokens, texts)
         return max(
             (1 - KEPT ** (length + 1)) / (1 - KEPT) / (1 + length * cost)
@@ -38,7 +41,7 @@ class Sizes:
 
 
 def column(layers: int, heads: int, width: int, number: int) -> int:
-    """Bytes of a token's keys and values."""
+    """Return the bytes of one token's keys and values. width: the size of a head. number: the bytes of one number."""
     return 2 * layers * heads * width * number
 
 

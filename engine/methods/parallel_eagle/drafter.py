@@ -1,9 +1,9 @@
 """An EAGLE cell that drafts all tokens in one pass.
 
-P-EAGLE (Hui et al., "P-EAGLE: Parallel-Drafting EAGLE with Scalable Training", 2026). Behind the pairs of the target's features
-and tokens the cell reads rows for places where nothing is written yet, each the pair of a learned feature and a mask token. Row
-by row it gives the laws of the next tokens, which know nothing of each other. EAGLE runs its cell once for every level of the
-draft, this one once a step.
+P-EAGLE (Hui et al., "P-EAGLE: Parallel-Drafting EAGLE with Scalable Training", 2026). Behind the pairs of the target's
+features and tokens the cell reads rows for places where nothing is written yet; each is the pair of a learned feature
+and a mask token. Each row gives the law of one of the next tokens, and the laws do not depend on one another's tokens.
+EAGLE runs its cell once for every level of the draft, this method once a step.
 
 The likeliest paths through the laws form the tree, as in ``ddtree``. Nothing is drawn: nodes are judged one-hot.
 """

@@ -1,6 +1,9 @@
-"""Cells that draft all tokens in one pass: an EAGLE cell with ``mask_hidden``, the feature of what is not written yet, and a mask
-token. Layouts: ``peagle`` of vLLM's speculators, the authors' (an EAGLE-3 file with ``pard_token`` or ``ptd_token_id`` in its
-config), and EAGLE-1's with the same two entries."""
+"""Opens cells that draft all tokens in one pass: EAGLE cells with a mask token and with ``mask_hidden``, the feature of
+places where nothing is written yet.
+
+Layouts: ``peagle`` of vLLM's speculators; the authors' (an EAGLE-3 file with ``pard_token`` or ``ptd_token_id`` in its
+config); and EAGLE-1's with ``mask_hidden`` and such an entry.
+"""
 
 from dataclasses import replace
 from pathlib import Path

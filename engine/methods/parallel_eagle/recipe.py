@@ -1,11 +1,11 @@
-"""Trains the cell of P-EAGLE from a trained EAGLE cell (the recipe ``eagle``, or --start).
+"""Trains the cell of P-EAGLE from a trained EAGLE cell (the part of the recipe ``eagle``, or --start).
 
-A mask of the one layer of such a cell cannot look for anything in the text, because all masks ask the same; so the new cell has
-more layers. It keeps the heads of attention and the units of the MLP that weigh most in the cell that it begins as, and its
-further layers add nothing at first.
+In a cell of one layer, a mask cannot look for anything in the text, because all masks make the same query. So the new
+cell has more layers. It keeps the attention heads and the MLP units that weigh most in the EAGLE cell, and its further
+layers add nothing at first.
 
-The loss is that of vLLM's speculators: the target's laws at the rows of the text and of the masks behind it, all of the same
-weight, after a conditional drop (``engine.training.masked_rows``).
+The loss is that of vLLM's speculators: the target's laws at the rows of the text and of the masks behind it, all with
+the same weight, after a conditional drop (``engine.training.masked_rows``).
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class ParallelEagleStudent(Student):
 
     @classmethod
     def of(cls, teacher, settings):
-        made = begun_by(cls, teacher, settings, teacher.start or teacher.parts / cls.after)
-        made.mask = mask_token(teacher)
-        return made
+        student = begun_by(cls, teacher, settings, teacher.start or teacher.parts / cls.after)
+        student.mask = mask_token(teacher)
+        return student
 
     @property
     def logit_sets(self) -> int:
@@ -67,14 +67,14 @@ class ParallelEagleStudent(Student):
 
     def start(self) -> EagleCell:
         if self._begun.pieces.masks:
-            made = EagleCell(self._begun.config, self._begun.pieces)
-            made.load_state_dict(self._begun.state_dict())
-            return made
-        sizes, wanted = self._begun.config, self.settings
-        heads = wanted["heads"] or sizes.num_attention_heads
-        inner = wanted["inner"] or sizes.intermediate_size
-        made = widened(self._begun, wanted["layers"], heads, inner, self.mask)
-        return made.beside(self.target)
+            cell = EagleCell(self._begun.config, self._begun.pieces)
+            cell.load_state_dict(self._begun.state_dict())
+            return cell
+        sizes, settings = self._begun.config, self.settings
+        heads = settings["heads"] or sizes.num_attention_heads
+        inner = settings["inner"] or sizes.intermediate_size
+        cell = widened(self._begun, settings["layers"], heads, inner, self.mask)
+        return cell.beside(self.target)
 
     def loss(self, part: EagleCell, lesson: Lesson) -> Tensor:
         length = lesson.tokens.shape[1] - 1
@@ -84,17 +84,19 @@ class ParallelEagleStudent(Student):
         return masked_loss(rows, states, head, lesson.logits[:, 1:], lesson.counted[:, 1:])
 
     def accepted(self, part: EagleCell, lesson: Lesson) -> Tensor:
-        """How many tokens of a chain of the likeliest tokens match the text, int64 [S, T]; the drafter's tree has more tokens."""
+        """Return how many tokens of a chain of the likeliest tokens match the text, int64 [S, T]; the drafter's tree
+        has more tokens."""
 
         def guess(rows: MaskedRows) -> Tensor:
             return self._logits(part, self._read(part, lesson, rows)).argmax(-1)
 
         length = lesson.tokens.shape[1] - 1
-        found = masked_accepted(guess, lesson.tokens[:, 1:], length, self.settings["tokens"])
-        return F.pad(found, (1, 0))
+        lengths = masked_accepted(guess, lesson.tokens[:, 1:], length, self.settings["tokens"])
+        return F.pad(lengths, (1, 0))
 
     def _read(self, part: EagleCell, lesson: Lesson, rows: MaskedRows) -> Tensor:
-        """The states [S, R, H] of rows over the pairs of a feature and the token after it."""
+        """Return the states [S, R, H] of these rows. A row is the pair of a feature and the token after it, or a
+        mask."""
         states = rows.filled(part.fuse(lesson.features[:, :-1]), part.mask_state()[0])
         mask = torch.tensor(part.config.mask_token, device=lesson.tokens.device)
         tokens = rows.filled(lesson.tokens[:, 1:], mask)
@@ -109,7 +111,7 @@ class ParallelEagleStudent(Student):
         return part(states, embedded, part.turn(rows.places), attend)
 
     def _logits(self, part: EagleCell, states: Tensor) -> Tensor:
-        """[.., H] -> [.., V]"""
+        """Map states [.., H] to logits [.., V]."""
         return part.spread(part.logits(states, self._head), self.config.vocab_size)
 
     @torch.no_grad()
@@ -119,8 +121,9 @@ class ParallelEagleStudent(Student):
 
 @torch.no_grad()
 def widened(cell: EagleCell, layers: int, heads: int, inner: int, mask: int) -> EagleCell:
-    """A cell with masks and more layers that computes nearly what this one does. heads: as many for each head of keys and
-    values. Raises UserError for more heads or units than there are."""
+    """Return a cell with masks and more layers that computes nearly what this cell computes. heads: the number of
+    attention heads, a multiple of the heads of keys and values. inner: the units of the MLP. Raises UserError if
+    ``cell`` has fewer heads or units, or if ``heads`` is no such multiple."""
     old = cell.config
     if not (heads <= old.num_attention_heads and inner <= old.intermediate_size):
         raise UserError(
@@ -129,29 +132,29 @@ def widened(cell: EagleCell, layers: int, heads: int, inner: int, mask: int) -> 
     if not heads or heads % old.num_key_value_heads:
         raise UserError(f"heads must be a multiple of {old.num_key_value_heads}.")
     shape = {"num_hidden_layers": layers, "num_attention_heads": heads, "intermediate_size": inner}
-    made = EagleCell(replace(old, **shape, mask_token=mask), replace(cell.pieces, masks=True))
-    taken = dict(cell.state_dict())
+    wide = EagleCell(replace(old, **shape, mask_token=mask), replace(cell.pieces, masks=True))
+    weights = dict(cell.state_dict())
     front = "layers.0."
-    kept = _heaviest_heads(taken[f"{front}self_attn.o_proj.weight"], old, heads)
+    head_rows = _heaviest_heads(weights[f"{front}self_attn.o_proj.weight"], old, heads)
     attention = f"{front}self_attn"
     for name in (f"{attention}.q_proj.weight", f"{attention}.q_proj.bias"):
-        if name in taken:
-            taken[name] = taken[name][kept]
-    taken[f"{attention}.o_proj.weight"] = taken[f"{attention}.o_proj.weight"][:, kept]
-    gate, up, down = (f"{front}mlp.{one}_proj.weight" for one in ("gate", "up", "down"))
-    weight = taken[gate].norm(dim=1) * taken[up].norm(dim=1) * taken[down].norm(dim=0)
+        if name in weights:
+            weights[name] = weights[name][head_rows]
+    weights[f"{attention}.o_proj.weight"] = weights[f"{attention}.o_proj.weight"][:, head_rows]
+    gate, up, down = (f"{front}mlp.{kind}_proj.weight" for kind in ("gate", "up", "down"))
+    weight = weights[gate].norm(dim=1) * weights[up].norm(dim=1) * weights[down].norm(dim=0)
     units = weight.topk(inner).indices.sort().values
-    taken |= {gate: taken[gate][units], up: taken[up][units], down: taken[down][:, units]}
-    made.load_state_dict(taken, strict=False)
-    for layer in made.layers[1:]:
+    weights |= {gate: weights[gate][units], up: weights[up][units], down: weights[down][:, units]}
+    wide.load_state_dict(weights, strict=False)
+    for layer in wide.layers[1:]:
         layer.self_attn.o_proj.weight.zero_()
         layer.mlp.down_proj.weight.zero_()
-    return made
+    return wide
 
 
 def _heaviest_heads(output: Tensor, config, heads: int) -> Tensor:
-    """The numbers of the rows of the queries' projection that belong to the heads that weigh most, the same number for each head
-    of keys. output: [H, heads * D]."""
+    """Return the row numbers, in the projection of the queries, of the heads that weigh most; the same number of heads
+    is chosen for each head of keys. output: [H, heads * D], the output projection."""
     size, groups = config.head_dim, config.num_key_value_heads
     weights = output.unflatten(1, (groups, -1, size)).norm(dim=(0, 3))  # [groups, heads of each]
     best = weights.topk(heads // groups, dim=1).indices.sort(dim=1).values

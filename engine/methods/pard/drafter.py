@@ -1,7 +1,7 @@
 """A draft model that drafts all tokens in one pass.
 
-PARD (An et al., "PARD: Accelerating LLM Inference with Low-Cost PARallel Draft Model Adaptation", 2025): a draft model is
-trained further to read mask tokens, all the same, behind the text; the row of each is the law of the token after its place.
+PARD (An et al., "PARD: Accelerating LLM Inference with Low-Cost PARallel Draft Model Adaptation", 2025): a draft model
+is trained further to read mask tokens behind the text. Each mask's row gives the law of the token after its place.
 """
 
 from engine.core.exhibits import Later

@@ -1,4 +1,5 @@
-"""Draft models that draft all tokens in one pass: causal language models whose config names a mask token, ``pard_token``."""
+"""Opens draft models that draft all tokens in one pass: causal language models whose config names a mask token,
+``pard_token``."""
 
 from engine.errors import UserError
 from engine.methods.shared import draft_part
@@ -9,7 +10,8 @@ MASK = "pard_token"
 
 
 def mask_of(draft: LanguageModel) -> int:
-    """The draft model's mask token. Raises UserError if the model names no mask token, or has no embedding for it."""
+    """Return the draft model's mask token. Raises UserError if the model names no mask token, or has no embedding for
+    it."""
     mask = getattr(draft.model.config, MASK, None)
     if mask is None:
         raise UserError(

@@ -1,7 +1,7 @@
-"""Trains PARD's draft model: a draft model that is trained further to read masks (``--draft``, else the family's).
+"""Trains PARD's draft model: a draft model (``--draft``, or else the family's) is trained further to read masks.
 
-The loss is the target's laws at the rows of the text and of the masks behind it, after a conditional drop
-(``engine.training.masked_rows``); the paper's is the next tokens of a text that the target wrote.
+The loss compares with the target's laws at the rows of the text and of the masks behind it, after a conditional drop
+(``engine.training.masked_rows``). The paper's loss is that of the next tokens of a text that the target wrote.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ class PardStudent(DraftStudent):
 
     @classmethod
     def of(cls, teacher, settings):
-        made = super().of(teacher, settings)
-        made.mask = mask_token(teacher)
-        return made
+        student = super().of(teacher, settings)
+        student.mask = mask_token(teacher)
+        return student
 
     @property
     def logit_sets(self) -> int:
         return row_sets(self.settings["tokens"])
 
     def first(self) -> nn.Module:
-        made = super().first()
-        setattr(made.config, MASK, getattr(made.config, MASK, self.mask))
-        return made
+        draft = super().first()
+        setattr(draft.config, MASK, getattr(draft.config, MASK, self.mask))
+        return draft
 
     def loss(self, part: nn.Module, lesson: Lesson) -> Tensor:
         length, device = lesson.tokens.shape[1], lesson.tokens.device
@@ -62,7 +62,7 @@ class PardStudent(DraftStudent):
         return masked_accepted(guess, lesson.tokens, length, self.settings["tokens"])
 
     def _read(self, part: nn.Module, lesson: Lesson, rows: MaskedRows) -> Tensor:
-        """The last states [S, R, H]."""
+        """Return the last hidden states [S, R, H] of these rows."""
         mask = torch.tensor(getattr(part.config, MASK), device=lesson.tokens.device)
         sees = rows.sees[None, None].expand(len(lesson.tokens), 1, -1, -1)
         return part.base_model(

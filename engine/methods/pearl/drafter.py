@@ -1,4 +1,4 @@
-"""Draft and target work at the same time: the loop ``engine.core.overlapped``.
+"""PEARL: draft and target work at the same time, in the loop ``engine.core.overlapped``.
 
 Liu et al., PEARL: Parallel Speculative Decoding with Adaptive Draft Length (2024).
 """
@@ -10,8 +10,8 @@ from engine.methods.shared.draft_model import DraftModelDrafter
 class PearlDrafter(DraftModelDrafter):
     """Writes ``length`` tokens behind a text whose end may not have been checked yet.
 
-    It commits every token as soon as it has read it; after a refusal its session is rewound to the
-    last kept token.
+    It commits every token as soon as the draft model has read it. After a refusal the draft model's session is rewound
+    to the last kept token.
     """
 
     key = "pearl"
@@ -32,11 +32,11 @@ class PearlDrafter(DraftModelDrafter):
 
     def propose(self, context, max_depth):
         tree = self._chain(context, min(self.settings["length"], max_depth))
-        self._reader.keep(range(len(tree) - 1))  # read on as if all were kept; see observe
+        self._reader.keep(range(len(tree) - 1))  # as if all tokens were kept; observe corrects this
         return tree
 
     def observe(self, kept):
-        if len(kept.tokens) > len(
-            kept.path
-        ):  # the last token is the target's: drafts end before it
+        if (
+            len(kept.tokens) > len(kept.path)
+        ):  # the last token is the target's own, so the draft was kept only up to the token before it
             self._reader.rewind(kept.position + len(kept.path))

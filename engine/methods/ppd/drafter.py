@@ -1,4 +1,4 @@
-"""Prompt tokens in the target's pass predict the tokens to come, which the next pass verifies as a tree.
+"""Prompt tokens in the target's pass predict the coming tokens, which the next pass verifies as a tree.
 
 Chen et al., "Hardware-Aware Parallel Prompt Decoding for Memory-Efficient Acceleration of LLM Inference" (2024); see
 ``engine.methods.shared.probing``.

@@ -1,9 +1,10 @@
-"""Training of prompt tokens: the frozen target reads them after positions of a text.
+"""Trains prompt tokens: the frozen target reads them behind places of a text.
 
 Chen et al., "Hardware-Aware Parallel Prompt Decoding for Memory-Efficient Acceleration of LLM Inference" (2024); the
-loss is that of all probe rows (``probes``).
+loss is that of all probe rows (``engine.training.students.probes``).
 
-Letters in shapes: S windows, T tokens of each, A places with prompt tokens after them, K, E, H, V as in the part.
+Letters in shapes: S windows, T tokens of a window, A places with prompt tokens behind them; K, E, H, V as in
+``engine.methods.shared.prompt_tokens_part``.
 """
 
 from collections.abc import Sequence
@@ -31,19 +32,19 @@ class PromptTokenStudent(ProbeStudent):
     adam_rate = 1e-2
 
     def start(self):
-        """Each vector starts as the mean embedding with a little noise, as large as a token's embedding."""
+        """Return prompt tokens whose vectors start as the mean embedding plus a little noise."""
         rows = self.settings["places"] * self.settings["members"]
         if rows > MOST_PROBES:
             raise UserError(
                 f"Places times members may be at most {MOST_PROBES}, not {rows}: so many rows would stand in a pass."
             )
-        made = PromptTokens(
+        prompt_tokens = PromptTokens(
             self.settings["places"], self.settings["members"], self.config.hidden_size
         )
         table = self.target.get_input_embeddings().weight.float().cpu()
-        noise = torch.randn_like(made.embeddings) * table.std()
-        made.embeddings.data.copy_(table.mean(0) + 0.5 * noise)
-        return made
+        noise = torch.randn_like(prompt_tokens.embeddings) * table.std()
+        prompt_tokens.embeddings.data.copy_(table.mean(0) + 0.5 * noise)
+        return prompt_tokens
 
     def logits(self, part: PromptTokens, tokens: Tensor, asked: Sequence[int]) -> Tensor:
         windows, length = tokens.shape

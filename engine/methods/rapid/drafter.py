@@ -1,10 +1,10 @@
 """The draft model reads a short, retrieved prompt; the target reads the whole prompt.
 
-RAPID (Chen et al., Long-Context Inference with Retrieval-Augmented Speculative Decoding, ICML 2025): with a long
-prompt a draft model is hardly faster than the target, because both read the prompt's keys and values at every
-token. Here the draft model reads only the end of the prompt and the pieces related to that end. The target
-checks the draft with the whole prompt, so under any exact rule the text is the target's own. The lossy rule that
-moves p towards q (the transfer) is ``engine.methods.rapid.rule``.
+RAPID (Chen et al., Long-Context Inference with Retrieval-Augmented Speculative Decoding, ICML 2025): with a long prompt
+a draft model is hardly faster than the target, because both read the prompt's keys and values at every token. Here the
+draft model reads only the end of the prompt and the pieces of the prompt that are related to its end. The target checks
+the draft with the whole prompt, so under any exact rule the text is the target's own. The lossy rule that moves p
+towards q (the transfer) is ``engine.methods.rapid.rule``.
 
 The paper retrieves with an embedding model and BM25; here only BM25 over token ids is used
 (``engine.methods.rapid.retrieved_prompt``). Even a draft model whose context is too short for the prompt can draft.
@@ -18,8 +18,8 @@ from engine.core.options import whole
 from engine.methods.rapid.retrieved_prompt import ShortPrompt, shortened
 from engine.methods.shared.draft_chain import DraftChain
 
-SHOWN = 6  # pieces
-WORDS = 10  # tokens of each
+SHOWN = 6  # pieces that the exhibit shows
+WORDS = 10  # tokens shown of each piece
 
 
 class RapidDrafter(Drafter):
@@ -77,7 +77,7 @@ class RapidDrafter(Drafter):
 
 
 def exhibits(short: ShortPrompt, prompt) -> list[Gauge | Words]:
-    """How much of the prompt the draft model reads, and how its pieces were chosen."""
+    """Show how much of the prompt the draft model reads, and how its pieces were chosen."""
     title = "How much of the prompt the draft model reads"
     note = (
         "The target reads all of it."

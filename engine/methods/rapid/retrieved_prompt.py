@@ -1,8 +1,8 @@
 """A short prompt made of those pieces of a long one that are most relevant to its end.
 
-Pieces are scored by Okapi BM25 (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009) over token
-ids: by how many of the end's rarer tokens a piece holds. No model of meaning is involved: a piece is found if
-the end repeats its names, numbers or words, but not if the end says the same in other words.
+Pieces are scored by Okapi BM25 (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009) over token ids: by
+how many of the end's rarer tokens a piece holds. No model of meaning is involved: a piece is found if the end repeats
+its names, numbers or words, but not if the end says the same thing in other words.
 """
 
 import math
@@ -16,7 +16,8 @@ BY_LENGTH = 0.75  # b: how strongly long pieces are penalised for their length
 
 @dataclass(frozen=True)
 class Piece:
-    """Tokens ``start`` to ``end`` of the prompt, and how relevant they are to the prompt's end."""
+    """The tokens ``start`` to ``end`` of the prompt. score: how relevant they are to the prompt's end. kept: whether
+    the short prompt has them."""
 
     start: int
     end: int
@@ -29,16 +30,17 @@ class Piece:
 
 @dataclass(frozen=True)
 class ShortPrompt:
-    """tokens: those of the kept pieces, in the order of the prompt, then those of its end. pieces: all."""
+    """A shortened prompt. tokens: its tokens, in the order of the prompt. pieces: all pieces of the prompt before its
+    end, kept or not."""
 
     tokens: Sequence[int]
     pieces: Sequence[Piece]
 
 
 def shortened(prompt: Sequence[int], ending: int, piece: int, most: int) -> ShortPrompt:
-    """Keep the last ``ending`` tokens and, before them, the best pieces of ``piece`` tokens each, up to
-    ``most`` tokens of pieces. The first token is also kept, because models attend to it strongly. A prompt that
-    is no longer than all this stays whole."""
+    """Return a prompt of the first token, the best pieces, and the last ``ending`` tokens. A piece has ``piece``
+    tokens; all kept pieces together have at most ``most`` tokens. The first token is kept because models attend to it
+    strongly. A prompt that is no longer than this stays whole."""
     if len(prompt) <= 1 + most + ending:
         return ShortPrompt(list(prompt), ())
     cut = len(prompt) - ending
@@ -54,13 +56,13 @@ def shortened(prompt: Sequence[int], ending: int, piece: int, most: int) -> Shor
         Piece(start, end, scores[place], place in chosen)
         for place, (start, end) in enumerate(bounds)
     ]
-    kept = [prompt[piece.start : piece.end] for piece in pieces if piece.kept]
-    tokens = [prompt[0], *(token for passage in kept for token in passage), *prompt[cut:]]
+    kept_pieces = [prompt[piece.start : piece.end] for piece in pieces if piece.kept]
+    tokens = [prompt[0], *(token for passage in kept_pieces for token in passage), *prompt[cut:]]
     return ShortPrompt(tokens, pieces)
 
 
 def bm25(pieces: Sequence[Sequence[int]], query: Sequence[int]) -> list[float]:
-    """One score per piece: the sum over the query's distinct tokens."""
+    """Return one score per piece: the sum of the BM25 weights of the query's distinct tokens in the piece."""
     counts = [Counter(piece) for piece in pieces]
     mean = sum(map(len, pieces)) / max(1, len(pieces))
     holders = Counter(token for count in counts for token in count)

@@ -1,10 +1,10 @@
-"""Speculative sampling with a p that has moved towards the draft's q: lossy.
+"""Speculative sampling with a p that was moved towards the draft's q: lossy.
 
-The inference-time transfer of RAPID (Chen et al., Long-Context Inference with Retrieval-Augmented
-Speculative Decoding, ICML 2025): a draft that read only the retrieved pieces may know better than the
-target, which read everything. So the draft teaches the target, anew for every token. One step down the
-gradient of the distillation loss moves the target's logits z to z + transfer * (q - p), for the tokens
-to which q gives at least a tenth of what it gives its favourite.
+The inference-time transfer of RAPID (Chen et al., Long-Context Inference with Retrieval-Augmented Speculative Decoding,
+ICML 2025): a draft that read only the retrieved pieces may know better than the target, which read everything. So the
+draft teaches the target, anew for every token. One step down the gradient of the distillation loss moves the target's
+logits z to z + transfer * (q - p), for the tokens to which q gives at least a tenth of the probability of its
+favourite.
 """
 
 from collections.abc import Sequence
@@ -22,18 +22,18 @@ from engine.rules.matching import verdict_of
 from engine.rules.rejection import normalised
 
 LEAST = 0.1
-"""A token whose q is below this share of the highest q is not taught, as in the authors' code."""
+"""Tokens whose q is below this share of the highest q are not moved, as in the authors' code."""
 
 
 class Transfer(Verifier):
-    """A draw x from q is kept with probability min(1, p'(x) / q(x)); p' is the moved p.
+    """A draw x from q is kept with probability min(1, p'(x) / q(x)), where p' is the moved p.
 
-    After a refusal the next token is drawn from max(p - q, p - p'), where that is above 0, as the
-    authors do it. After a path that was kept whole, it is drawn from p itself. A one-hot draw is kept
-    with probability p'(x), and all siblings but the first are judged one-hot by what is left of p.
+    After a refusal the next token is drawn from max(p - q, p - p'), where this is above 0, as in the authors' code.
+    After a path that was kept whole, it is drawn from p itself. A one-hot draw is kept with probability p'(x). All
+    siblings but the first are judged one-hot by what is left of p after the refusals.
 
-    At temperature 0, where p is the plain softmax, the token with the highest p' is kept; after a
-    refusal the target writes its own favourite. With a transfer of 0 this is rejection sampling.
+    At temperature 0, where p is the plain softmax, the token with the highest p' is kept; after a refusal the target
+    writes its own favourite. With a transfer of 0 this is rejection sampling.
     """
 
     key = "rapid"
@@ -72,10 +72,10 @@ class Transfer(Verifier):
             draws = tree.draws.get(place, ())
             trial = Trial(shown[place + 1], tree, transfer, greedy)
             for drawn in draws:
-                told = trial.judge(drawn, case.chance)
-                judgements.append(told)
-                rows.append(self._row(tree, drawn, float(trial.p[tree.tokens[drawn.node]]), told))
-                if told.accept > (told.coin or 0.0):
+                test = trial.judge(drawn, case.chance)
+                judgements.append(test)
+                rows.append(self._row(tree, drawn, float(trial.p[tree.tokens[drawn.node]]), test))
+                if test.accept > (test.coin or 0.0):
                     kept = drawn.node
                     break
             if trial.refused and not greedy:
@@ -96,10 +96,10 @@ class Transfer(Verifier):
 
 
 class Trial:
-    """The trial of the draws at one place. left: [V], the law of a token of the target's own."""
+    """The trial of the draws at one place. left: [V], the law from which the target's own token would be drawn now."""
 
     def __init__(self, p: Tensor, tree: DraftTree, transfer: float, greedy: bool) -> None:
-        """p: [V] of the target, at temperature 0 the plain softmax."""
+        """p: [V], the target's law at this place; at temperature 0 the plain softmax."""
         self.p = self.left = normalised(p.double())
         self.refused = 0
         self._tree, self._transfer, self._greedy = tree, transfer, greedy
@@ -126,7 +126,7 @@ class Trial:
         return Judgement(drawn.node, "transfer", float(moved[token]), float(q[token]), accept, coin)
 
     def _favourite(self, drawn: Draw) -> Tensor:
-        """p, moved towards the law of the first draw at this place."""
+        """Return p moved towards the law of the first draw at this place."""
         if self._moved is None:
             teacher = self._law(drawn)
             self._moved = (
@@ -135,15 +135,15 @@ class Trial:
         return self._moved
 
     def _law(self, drawn: Draw) -> Tensor | None:
-        """[V], the law that this draw came from, or shows."""
+        """Return the law [V] that this draw was drawn from, or that it shows; None if it has none."""
         if drawn.law is None:
             return None
         return normalised(self._tree.laws[drawn.law].double().cpu())
 
 
 def moved_towards(p: Tensor, q: Tensor, transfer: float) -> Tensor:
-    """p, q: [V], each of sum 1 -> the softmax of log p + transfer * (q - p); the step is 0 for tokens
-    whose q is too low."""
+    """Return the softmax of log p + transfer * (q - p), where tokens with a too low q are not moved. p, q: [V], each of
+    sum 1."""
     step = torch.where(q >= LEAST * q.max(), q - p, 0.0)
     return (p.log() + transfer * step).softmax(-1)
 

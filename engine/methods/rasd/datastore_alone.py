@@ -1,7 +1,7 @@
 """RASD's retrieval without its draft model: the most frequent continuations in the datastore.
 
-REST (He et al., REST: Retrieval-Based Speculative Decoding, NAACL 2024), only to be measured: the bench sets RASD
-beside each of its two sources.
+REST (He et al., REST: Retrieval-Based Speculative Decoding, NAACL 2024), only for measurements: the bench compares RASD
+with each of its two sources.
 """
 
 from engine.core.drafter import Drafter

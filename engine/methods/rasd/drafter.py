@@ -1,13 +1,13 @@
 """A draft model's tree, merged with continuations from a text that the user supplied.
 
-RASD (Quan et al., Retrieval-Augmented Speculative Decoding, ACL 2025): the end of the text is looked up
-in the text itself, as prompt lookup does, and in a datastore, as REST does (He et al., 2024). The
-continuations found make a second tree. The draft model's q prunes that tree, because a continuation that the
-draft model finds impossible is hardly ever the target's. Then both trees are merged: common prefixes become one
-path, and the rest of a continuation branches off where the two differ.
+RASD (Quan et al., Retrieval-Augmented Speculative Decoding, ACL 2025): the end of the text is looked up in the text
+itself, as in prompt lookup, and in a datastore, as in REST (He et al., 2024). The continuations found there form a
+second tree. The draft model's q prunes that tree, because a continuation that the draft model finds impossible is
+hardly ever the target's. Then both trees are merged: common prefixes become one path, and the rest of a continuation
+branches off where the two trees differ.
 
 The draft model's own tree is DySpec's (``engine.methods.dyspec.drafter``). The draft model reads the retrieved tree in
-one pass; that tree was not drawn from q, so its nodes are judged one-hot, after those that were drawn.
+one pass. That tree was not drawn from q, so its nodes are judged one-hot, after the nodes that were drawn.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,15 +26,15 @@ from engine.methods.shared.grown_tree import GrownTree
 from engine.methods.shared.ngram_index import NgramIndex
 
 WIDER = 2
-"""The draft model reads this many times as many retrieved nodes as may stay."""
+"""The draft model reads this many times as many retrieved nodes as can be kept."""
 
-SHOWN = 10  # retrieved nodes in the table
+SHOWN = 10  # retrieved nodes that the table shows
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """The continuations of the last ``matched`` tokens at the places where these occur, ``times`` in all.
-    source: "this text" or "datastore"."""
+    """The result of one lookup: the last ``matched`` tokens of the text occur ``times`` times in the source.
+    continuations: the tokens after each occurrence. source: "this text" or "datastore"."""
 
     source: str
     matched: int
@@ -85,9 +85,9 @@ class RetrievalAugmentedDrafter(Drafter):
 
     @classmethod
     def build(cls, settings, models):
-        usual = {option.name: option.default for option in GrownTree.options}
+        defaults = {option.name: option.default for option in GrownTree.options}
         size = settings["budget"] or cls.usual_size
-        own = GrownTree.build({**usual, "budget": size}, models)
+        own = GrownTree.build({**defaults, "budget": size}, models)
         return cls(settings, own, models.part("datastore"))
 
     def begin(self, start):
@@ -98,7 +98,7 @@ class RetrievalAugmentedDrafter(Drafter):
 
     def propose(self, context, max_depth):
         tree = self._own.propose(context, max_depth)
-        if not tree.children(ROOT):  # a constraint left the draft model nothing: there is no q
+        if not tree.children(ROOT):  # the constraint left the draft model no token: there is no q
             return tree
         for lookup in self._lookups(context, min(self.settings["length"], max_depth)):
             self._add(tree, lookup, context)
@@ -111,7 +111,8 @@ class RetrievalAugmentedDrafter(Drafter):
         return self._own.passes()
 
     def _lookups(self, context: Sequence[int], length: int) -> Iterator[Lookup]:
-        """Look up the end of the text in the text itself and in the datastore."""
+        """Look up the end of the text in the text itself and in the datastore; yield a ``Lookup`` for each of the two
+        that has a match."""
         most, least = self.settings["longest_match"], self.settings["shortest_match"]
         if self.settings["this_text"]:
             self._text.read(context)
@@ -125,7 +126,7 @@ class RetrievalAugmentedDrafter(Drafter):
             yield Lookup("datastore", matches.length, matches.last - matches.first, followers)
 
     def _add(self, tree: DraftTree, lookup: Lookup, context: Sequence[int]) -> None:
-        """Weigh the continuations found, and graft the nodes that stay onto the tree."""
+        """Weigh the retrieved continuations by q, and graft the nodes that are not pruned onto the tree."""
         retrieved = frequent(lookup.continuations, WIDER * self.settings["retrieved"])
         places, own = self._read(tree, retrieved), len(tree)
         stay = retrieved.pruned(self.settings["least_q"], self.settings["retrieved"])
@@ -134,14 +135,14 @@ class RetrievalAugmentedDrafter(Drafter):
         tree.exhibits += told(lookup, context, retrieved, stay, in_both)
 
     def _read(self, tree: DraftTree, retrieved: Retrieved) -> list[int]:
-        """Have the draft model read the retrieved nodes that have children, in one pass, and weigh all
-        retrieved nodes. Returns each node's place in the tree; nodes that are not in the tree get places behind
-        its end."""
+        """Let the draft model read, in one pass, the retrieved nodes that have children, and weigh all retrieved nodes
+        by its q. Returns each node's number in the tree; nodes that are not in the tree get numbers behind its last
+        node."""
         places: list[int] = []
         for token, parent in zip(retrieved.tokens, retrieved.parents, strict=True):
             above = ROOT if parent == ROOT else places[parent]
-            known = tree.child(above, token) if above < len(tree) else None
-            places.append(len(tree) + len(places) if known is None else known)
+            child = tree.child(above, token) if above < len(tree) else None
+            places.append(len(tree) + len(places) if child is None else child)
         laws: dict[int, Tensor] = {}
         for node in (ROOT, *retrieved.inner):
             place = ROOT if node == ROOT else places[node]
@@ -166,7 +167,7 @@ class RetrievalAugmentedDrafter(Drafter):
         places: Sequence[int],
         source: str,
     ) -> None:
-        """Graft the nodes that stay onto the tree, whose own nodes keep their numbers."""
+        """Graft the retrieved nodes in ``stay`` onto the tree, whose own nodes keep their numbers."""
         own = len(tree)
         merged = tree.graft(retrieved.branches(stay, source))
         for place in merged:
@@ -183,7 +184,7 @@ def told(
     stay: Sequence[int],
     in_both: set[int],
 ) -> list[Words | Table]:
-    """The match, and the outcome for the nodes that continue it."""
+    """Show the match, and for each retrieved node whether it was merged, is in both trees, or was pruned."""
     matched = [Token(token) for token in context[len(context) - lookup.matched :]]
     times = "once" if lookup.times == 1 else f"{lookup.times:,} times"
     often = "earlier" if lookup.source == "this text" else times

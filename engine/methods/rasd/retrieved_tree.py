@@ -12,9 +12,9 @@ from engine.core.tree import ROOT, DraftTree
 
 @dataclass
 class Retrieved:
-    """tokens, parents, times: one entry per node, parents before children; ``times`` counts the
-    continuations that go through the node. laws: the draft model's q [V] after the root and each inner
-    node. q: for each node, the product of q down to the node."""
+    """A tree of retrieved continuations. tokens, parents, times: one entry per node, parents before children; ``times``
+    counts the continuations that go through the node. laws: the draft model's q [V] after the root and after each node
+    with children. q: for each node, the probability of the path down to it."""
 
     tokens: list[int] = field(default_factory=list)
     parents: list[int] = field(default_factory=list)
@@ -27,23 +27,24 @@ class Retrieved:
 
     @property
     def inner(self) -> list[int]:
-        """Nodes that have children."""
+        """The nodes that have children."""
         return sorted(set(self.parents) - {ROOT})
 
     def weigh(self, laws: dict[int, Tensor]) -> None:
-        """Fill in the draft model's probabilities."""
+        """Fill in ``q`` by the draft model's laws after the root and after each node with children."""
         self.laws = laws
         for token, parent in zip(self.tokens, self.parents, strict=True):
             above = 1.0 if parent == ROOT else self.q[parent]
             self.q.append(above * float(laws[parent][token]))
 
     def pruned(self, least: float, most: int) -> list[int]:
-        """Nodes whose path has at least this q, the ``most`` likeliest of them, parents before children."""
+        """Return the ``most`` likeliest nodes among those with q of at least ``least``, parents before children."""
         likely = [node for node, q in enumerate(self.q) if q >= least]
         return sorted(sorted(likely, key=lambda node: (-self.q[node], node))[:most])
 
     def branches(self, nodes: Sequence[int], source: str) -> DraftTree:
-        """These nodes, parents before children, as one-hot draws that show the draft model's q."""
+        """Return these nodes, parents before children, as a draft tree of one-hot draws that show the draft model's
+        q."""
         tree, place_of = DraftTree(), {ROOT: ROOT}
         for node in nodes:
             parent = self.parents[node]
@@ -54,7 +55,7 @@ class Retrieved:
 
 
 def frequent(continuations: Iterable[Sequence[int]], most: int) -> Retrieved:
-    """A tree of at most ``most`` nodes: those that the most continuations go through."""
+    """Return a tree of at most ``most`` nodes: those through which the most continuations go."""
     paths = Counter(tuple(path) for path in continuations)
     times: Counter[tuple[int, ...]] = Counter()
     for path, count in paths.items():

@@ -1,10 +1,10 @@
-"""The target writes from a part of its own keys and values, and nobody checks it: lossy.
+"""The target writes from a part of its own keys and values, and nothing checks it: lossy.
 
-This is what the methods that choose keys and values were made for; as drafts (``engine.methods.own_cache``) they lose nothing.
-Li et al., SnapKV (NeurIPS 2024); Galim et al., Draft-based Approximate Inference for LLMs (SpecKV, ICLR 2026); Zhu et al.,
-SentenceKV (COLM 2025); Yang et al., LServe (MLSys 2025); Lu et al., LongHeads (2024); and others, a selector each. The prompt is
-read whole; from its last token on, every token sees only what the selector says, and its own keys and values, which later
-tokens may read, come from what it saw.
+The methods that choose keys and values were made for this use; as drafts (``engine.methods.own_cache``) they lose
+nothing. Li et al., SnapKV (NeurIPS 2024); Galim et al., Draft-based Approximate Inference for LLMs (SpecKV, ICLR 2026);
+Zhu et al., SentenceKV (COLM 2025); Yang et al., LServe (MLSys 2025); Lu et al., LongHeads (2024); and others. Each is a
+selector. The prompt is read whole. From its last token on, every token sees only the keys and values that the selector
+chooses. Its own keys and values, which later tokens may read, come from what it saw.
 """
 
 from engine.core.sampling import display_distribution, likeliest

@@ -1,7 +1,8 @@
-"""`python -m engine bench --suite readers`: are answers about long pages right where most of the page is left out?
+"""`python -m engine bench --suite readers`: are answers about long pages right if most of the page is left out?
 
-The target reads a page and then, each time anew, one question about it. It answers as plain decoding does, and once with each way of
-choosing columns, which from the question's last token on sees an eighth of them. Counts, not times.
+The target reads a page and then one question about it; for the next question it starts behind the page again. It
+answers each question by plain decoding, and once with each way of choosing columns. From the question's last token on,
+such a way lets it see an eighth of the columns. The results are counts, not times.
 """
 
 from collections.abc import Sequence
@@ -23,34 +24,35 @@ from engine.methods.shared.selector import ColumnSelector
 from engine.model.session import Session
 from engine.parts.loading import ModelPaths, Models, load_models
 
-LENGTHS, QUICK_LENGTHS = (1024, 4096), (1024,)  # tokens of a page with a question
-PART = 8  # of the columns, this part is read
+LENGTHS, QUICK_LENGTHS = (1024, 4096), (1024,)  # tokens of a page and its question
+PART = 8  # one column in this many is read
 ANSWER = 20  # tokens of an answer
 PLAIN = "all columns"
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """In a row: by kind of page, how many answers are right; both: of the questions that plain decoding answers rightly, how many."""
+    """Run the suite. A row of the report has, for each kind of page, the number of right answers, and ``both``: how
+    many of the questions that plain decoding answers rightly are answered rightly."""
     parts = ReducedCacheDrafter.may_use()
-    found = {role: kind for role, kind in parts.items() if role in paths.parts}
-    models = load_models(paths, found, "float32", "cpu")
+    parts_by_role = {role: kind for role, kind in parts.items() if role in paths.parts}
+    models = load_models(paths, parts_by_role, "float32", "cpu")
     if not models.target.tokenizer.chat_template:
         raise UserError(f"{models.target.name} answers no questions; --target smollm2 does.")
-    told, rows = [], []
+    lines, rows = [], []
     for tokens in QUICK_LENGTHS if quick else LENGTHS:
-        some = right_answers(models, tokens)
-        rows += some
-        told += [
+        page_rows = right_answers(models, tokens)
+        rows += page_rows
+        lines += [
             f"right answers to ten questions about each page of {tokens:,} tokens, of whose columns {tokens // PART} are read",
-            table(some, ["reader", *KINDS, "both", "the paper=claim"]),
+            table(page_rows, ["reader", *KINDS, "both", "the paper=claim"]),
             "",
         ]
-    told.append(f"both: of the questions that are rightly answered by {PLAIN}")
-    return Report("\n".join(told), {"setting": setting(models), "rows": rows})
+    lines.append(f"both: of the questions that are rightly answered by {PLAIN}")
+    return Report("\n".join(lines), {"setting": setting(models), "rows": rows})
 
 
 def right_answers(models: Models, tokens: int) -> list[dict]:
-    """A row for each reader, for pages of so many tokens."""
+    """Return a row for each reader, for pages of ``tokens`` tokens."""
     tokenizer, names = models.target.tokenizer, readers(models, tokens // PART)
     rows = {
         name: {"reader": name, "tokens": tokens} | dict.fromkeys((*KINDS, "both"), 0)
@@ -70,38 +72,39 @@ def right_answers(models: Models, tokens: int) -> list[dict]:
 
 
 def readers(models: Models, columns: int) -> dict[str, Ours]:
-    """Plain decoding, and a reader for each way of choosing columns whose models are at hand."""
-    found = {PLAIN: Ours(plain(), models)}
+    """Return plain decoding, and one reader for each way of choosing columns whose models are available."""
+    by_name = {PLAIN: Ours(plain(), models)}
     for key, selector in SELECTORS.items():
-        known = (
+        usable = (
             not selector.needs_draft or ReducedCacheDrafter.may_use().keys() <= models.parts.keys()
         )
-        if issubclass(selector, ColumnSelector) and known:
+        if issubclass(selector, ColumnSelector) and usable:
             options = {"selector": key, "budget": columns}
-            found[key] = Ours(ReducedCacheDrafter, models, key, options)
-    return found
+            by_name[key] = Ours(ReducedCacheDrafter, models, key, options)
+    return by_name
 
 
 def answered(
     models: Models, names: dict[str, Ours], prompts: Sequence[Sequence[int]]
 ) -> list[dict[str, str]]:
-    """By reader, the answer to each of these prompts. What they begin with is read once."""
+    """Return, for each of these prompts, the answer of each reader by name. The beginning that the prompts share is
+    read once."""
     shared = len(commonprefix([list(prompt) for prompt in prompts]))
     page = models.target.session(shared)
     page.prefill(prompts[0][:shared])
-    decode, found = models.target.tokenizer.decode, []
+    decode, answers = models.target.tokenizer.decode, []
     for prompt in tqdm(prompts, leave=False, disable=None):
-        said = {}
+        by_reader = {}
         for name, ours in names.items():
             request = ours.request(prompt, ANSWER)
             steps = run_loop(models.target, request, False, BehindPage(page, prompt))
-            said[name] = decode([token for step in steps for token in step.output])
-        found.append(said)
-    return found
+            by_reader[name] = decode([token for step in steps for token in step.output])
+        answers.append(by_reader)
+    return answers
 
 
 class BehindPage(PromptReading):
-    """A prompt whose beginning another session has read."""
+    """A prompt whose beginning another session has read already."""
 
     def __init__(self, page: Session, prompt: Sequence[int]) -> None:
         super().__init__(prompt[:-1])

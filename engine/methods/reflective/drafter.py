@@ -1,12 +1,12 @@
-"""The target reads the draft twice in one pass: once as usual, and once more behind a request to reflect on it.
+"""The target reads the draft twice in one pass: first in its place, and once more behind a request to reflect on it.
 
-"Think Before You Accept: Semantic Reflective Verification for Faster Speculative Decoding" (2025). A reflective
-prompt and a second copy of the draft follow the drafted tokens as probe rows of the same pass. So the target gives
-two distributions at each place: its own, and that of a reader who has seen the draft. The rule
+"Think Before You Accept: Semantic Reflective Verification for Faster Speculative Decoding" (2025). A reflective prompt
+and a second copy of the draft follow the drafted tokens as probe rows of the same pass. So the target gives two
+distributions at each place: its own, and that of a reader who has seen the draft. The rule
 ``engine.methods.reflective.rule`` fuses them and accepts by the result, which is lossy.
 
 The paper's prompts are for chat models. The prompts here are short, and the last few tokens of the text are repeated
-before the second copy of the draft, so that a model not tuned for instructions knows where to go on.
+before the second copy of the draft, so that a model that was not tuned for instructions knows where to go on.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ class ReflectiveDrafter(DraftModelDrafter):
         "The target reads the draft once more behind a reflective prompt, in the same pass: lossy."
     )
     options = (
-        *DraftChain.options[:2],  # its length and where it stops
+        *DraftChain.options[:2],  # the options length and stop_below of the chain
         choice("prompt", "check", tuple(PROMPTS), "Reflective prompt").meaning(
             "Words that ask the target to reflect on the draft."
         ),
@@ -69,9 +69,11 @@ class ReflectiveDrafter(DraftModelDrafter):
         return Proposal(tree, self._reflection(tree, self._before, len(context)))
 
     def _reflection(self, tree: DraftTree, before: Sequence[int], length: int) -> Probes | None:
-        """The prompt and the second copy behind the draft, if the pass and the context have room for them.
+        """Return the prompt and the second copy of the draft as probe rows; None if the pass or the context has no room
+        for them.
 
-        before: the tokens between the two copies, the last of which is the root's. length: of the text."""
+        before: the tokens between the two copies; the last one is a copy of the root. length: the tokens of the text.
+        """
         rows = [*before, *tree.tokens]
         room = self.target.max_context - length - len(tree)
         if not len(tree) or len(rows) > min(room, MOST_PROBES):
@@ -89,7 +91,7 @@ class ReflectiveDrafter(DraftModelDrafter):
 
 
 def _between(before: Sequence[int], read: bool) -> Words:
-    """before: the tokens between the two copies. read: whether the pass had a second copy."""
+    """Show the tokens between the two copies. before: these tokens. read: whether the pass had a second copy."""
     note = "Read in the same pass, and forgotten after it."
     if not read:
         note = "This draft was not reflected on: a second copy has no room in the pass or behind the text."
@@ -98,7 +100,7 @@ def _between(before: Sequence[int], read: bool) -> Words:
 
 
 def _tokens_of(model: LanguageModel, text: str) -> list[int]:
-    """Token ids of a text that continues another; none if the model has no tokenizer."""
+    """Return the token ids of a text that continues another text; empty if the model has no tokenizer."""
     if model.tokenizer is None or not text:
         return []
     return model.tokenizer(text, add_special_tokens=False)["input_ids"]

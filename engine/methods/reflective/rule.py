@@ -1,4 +1,4 @@
-"""Accept by the target's distribution fused with the one that it gives after reflecting on the draft: lossy.
+"""Accept by the target's distribution, fused with the distribution that it gives after reflecting on the draft: lossy.
 
 "Think Before You Accept: Semantic Reflective Verification for Faster Speculative Decoding" (2025). The second
 distribution comes from probe rows of the same pass (``engine.methods.reflective.drafter``).
@@ -23,10 +23,10 @@ _FUSED = " (A lossy rule: p here is fused with the reflection.)"
 class Reflective(Verifier):
     """p becomes (1 - weight) p + weight r, where r is the target's distribution behind the reflective prompt and a
     second copy of the draft. With this fused p, tokens are kept by rejection sampling, or by the greedy rule at
-    temperature 0. Where a pass has no second copy, p stays as it is.
+    temperature 0. If a pass has no second copy, p stays as it is.
 
-    Both p and r have temperature and truncation applied; at temperature 0 they are plain softmaxes. Tokens that
-    the constraint on the text forbids stay forbidden. Judgements show the fused p.
+    Temperature and truncation are applied to both p and r; at temperature 0 they are plain softmaxes. Tokens that the
+    constraint on the text forbids stay forbidden. Judgements show the fused p.
     """
 
     key = "reflective"
@@ -79,11 +79,12 @@ def _plain(case: Case, logits: Tensor) -> Tensor:
 
 
 def _reflected(case: Case, again: list[int]) -> Tensor:
-    """r [N, V]. The constraint is applied before truncation, so that allowed tokens always remain."""
+    """Return r [N, V]. The constraint is applied before truncation, so that allowed tokens always remain. again: the
+    probe rows of the second copy."""
     forbidden = (case.logits == float("-inf")).to(case.probes.device)
     return _plain(case, case.probes[again].masked_fill(forbidden, float("-inf")))
 
 
 def _favourites(fused: Tensor) -> Tensor:
-    """[N, V] -> [N, V], one-hot at each row's largest entry."""
+    """Return the fused law [N, V] as one-hot rows, with 1 at each row's largest entry."""
     return torch.zeros_like(fused).scatter_(-1, fused.argmax(-1, keepdim=True), 1.0)

@@ -1,8 +1,9 @@
 """The structure of a text, line by line, and where it repeats.
 
-Dong et al., Rethinking Repetition Problems of LLMs in Code Generation (2025). As in the authors' program, a line is the kinds of its
-words: names are alike, numbers are alike and strings are alike, keywords and operators are themselves, and a blank at its beginning
-counts. Where the text is Python, its grammar tells more (``engine.methods.rpg.python_structure``).
+Dong et al., Rethinking Repetition Problems of LLMs in Code Generation (2025). As in the authors' program, the structure
+of a line is the kinds of its words: all names are alike, all numbers are alike and all strings are alike, keywords and
+operators stand for themselves, and the blanks at its beginning count. For Python, the grammar is used instead
+(``engine.methods.rpg.python_structure``).
 """
 
 import keyword
@@ -14,33 +15,34 @@ from itertools import count
 WORDS = re.compile(
     r"""(?P<string>"[^"]*"|'[^']*')|(?P<name>[^\W\d]\w*)|(?P<number>\d[\w.]*)|(?P<other>[^\w\s])"""
 )
-LONGEST = 12  # lines of a repeated block
-SEEN = 120  # last lines that are looked at
+LONGEST = 12  # most lines of a repeated block
+SEEN = 120  # only this many last lines are searched
 
 Line = tuple[str, ...]
 Structure = tuple[Line, int]
-"""What a line or a statement is made of, and the index of its first line."""
+"""The structure of a line or a statement, and the index of its first line."""
 
 
 @lru_cache(4096)
 def kinds(line: str) -> Line:
-    """The kinds of the words of a line."""
-    found = [line[: len(line) - len(line.lstrip())]]
+    """Return the structure of a line: its leading blanks and the kinds of its words."""
+    words = [line[: len(line) - len(line.lstrip())]]
     for word in WORDS.finditer(line):
         own = word.lastgroup == "other" or keyword.iskeyword(word[0])
-        found.append(word[0] if own else word.lastgroup)
-    return tuple(found)
+        words.append(word[0] if own else word.lastgroup)
+    return tuple(words)
 
 
 def structures(lines: Sequence[str]) -> list[Structure]:
-    """The structures of the last lines, each with the index of its line."""
+    """Return the structures of the last lines, each with the index of its line."""
     first = max(0, len(lines) - SEEN)
     return [(kinds(line), place) for place, line in enumerate(lines[first:], first)]
 
 
 def repeated(lines: Sequence[Line]) -> tuple[int, int]:
-    """(lines, or statements, of the shortest block that the text ends with twice or more, how often it came before its last
-    time); (0, 0) if there is none. A block of blank lines is none."""
+    """Find the shortest block with which the lines end at least twice in a row. Returns (size, times): the block's
+    number of lines or statements, and how often it occurred before its last occurrence; (0, 0) if there is no such
+    block. A block of blank lines does not count."""
     for size in range(1, min(LONGEST, len(lines) // 2) + 1):
         block = lines[-size:]
         if not any(len(line) > 1 for line in block):

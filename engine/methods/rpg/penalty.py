@@ -1,4 +1,4 @@
-"""A penalty on the token that would begin a structure once more."""
+"""A penalty on the token that would begin a repeated structure once more."""
 
 from collections.abc import Sequence
 
@@ -11,17 +11,17 @@ from engine.methods.rpg.python_structure import statements
 
 
 class StructurePenalty(Constraint):
-    """At the beginning of a line: where the text before ends with a block of one structure, repeated n times, the token with which the
-    last block began has its logit taken towards 0, by decay to the power of n (a negative one away from it). Other tokens and other
-    places stay as they are. The block is one of statements where the whole lines are Python, and one of lines elsewhere.
-    """
+    """Weighs logits at the beginning of a line. If the text before it ends with a block of one structure, repeated n
+    times, the logit of the token with which the last block began is moved towards 0, by the factor decay to the power
+    of n (a negative logit is moved away from 0). Other tokens and other places stay as they are. The block consists of
+    statements if the finished lines are Python, and of lines otherwise."""
 
     def __init__(self, tokenizer, prompt: Sequence[int], decay: float) -> None:
         self._place = detokenizer(tokenizer).start
         self._decay = decay
         self._lines: list[str] = []
         self._firsts: list[int] = []  # the token with which each line begins behind its blanks
-        self._open: tuple[str, int | None] = ("", None)  # the line under way, and that token of it
+        self._open: tuple[str, int | None] = ("", None)  # the unfinished line, and its such token
         self.commit(prompt)
         self.committed = 0
         self.key = ("rpg", decay)
@@ -33,11 +33,11 @@ class StructurePenalty(Constraint):
         lines, firsts, (begun, _), _ = self._after(continuation)
         if begun.strip() or len(lines) < 2:
             return logits
-        found = statements(lines) or structures(lines)
-        size, times = repeated([structure for structure, _ in found])
+        blocks = statements(lines) or structures(lines)
+        size, times = repeated([structure for structure, _ in blocks])
         if not size:
             return logits
-        weighed, token = logits.clone(), firsts[found[-size][1]]
+        weighed, token = logits.clone(), firsts[blocks[-size][1]]
         share = self._decay**times
         weighed[token] *= share if weighed[token] > 0 else 1 / share
         return weighed
@@ -47,7 +47,7 @@ class StructurePenalty(Constraint):
         self.committed += len(tokens)
 
     def _after(self, tokens: Sequence[int]):
-        """The same state behind these tokens."""
+        """Return what ``_lines``, ``_firsts``, ``_open`` and ``_place`` become once these tokens are written."""
         lines, firsts, (begun, first), place = (
             [*self._lines],
             [*self._firsts],

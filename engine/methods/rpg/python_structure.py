@@ -1,8 +1,9 @@
-"""The structure of Python, statement by statement: the rules of the grammar by which each is built.
+"""The structure of Python, statement by statement: the rules of the grammar that build each statement.
 
-Dong et al., Rethinking Repetition Problems of LLMs in Code Generation (2025). The paper reduces code to such rules with a pushdown
-automaton; here the standard library parses the whole lines so far. Names are alike, and so are all numbers and all strings; blank lines,
-comments, brackets that change nothing, and where a statement's lines break make no difference.
+Dong et al., Rethinking Repetition Problems of LLMs in Code Generation (2025). The paper reduces code to such rules with
+a pushdown automaton; here the standard library parses the finished lines. All names are alike, and so are all numbers
+and all strings. Blank lines, comments, brackets that change nothing, and line breaks inside a statement make no
+difference.
 """
 
 import ast
@@ -14,11 +15,12 @@ from engine.python_text import parsed
 
 BLOCKS = ("body", "handlers", "cases", "orelse", "finalbody")
 GOES_ON = ("elif", "else", "except", "finally", ")", "]", "}")
-"""A line that begins so belongs to the one before."""
+"""A line that begins in one of these ways belongs to the statement before."""
 
 
 def statements(lines: Sequence[str]) -> list[Structure] | None:
-    """The statements in the last lines, each with the index of its first line; None if the lines are not Python."""
+    """Return the statements in the last lines, each with the index of its first line; None if the lines are not
+    Python."""
     begun = max(0, len(lines) - SEEN)
     begins = (
         place
@@ -26,25 +28,27 @@ def statements(lines: Sequence[str]) -> list[Structure] | None:
         if lines[place][:1].strip() and not lines[place].startswith(GOES_ON)
     )
     start = next(begins, 0) if begun else 0
-    found = _statements("\n".join(lines[start:]))
-    return None if found is None else [(rules, line + start) for rules, line in found]
+    parts = _statements("\n".join(lines[start:]))
+    return None if parts is None else [(rules, line + start) for rules, line in parts]
 
 
 @lru_cache(maxsize=64)
 def _statements(text: str) -> tuple[Structure, ...] | None:
-    """The structures of a text whose last line is whole. A statement whose block is still empty is one as well."""
-    count, told = text.count("\n") + 1, text.rstrip()
-    last = told.rpartition("\n")[2]
+    """Return the structures of a text whose last line is finished; None if it is not Python. A statement whose block is
+    still empty also counts."""
+    count, stripped = text.count("\n") + 1, text.rstrip()
+    last = stripped.rpartition("\n")[2]
     open_block = " " * (len(last) - len(last.lstrip()) + 1) + "pass"
-    tree = parsed(f"{text}\n{open_block}" if told.endswith(":") else text)
+    tree = parsed(f"{text}\n{open_block}" if stripped.endswith(":") else text)
     if tree is None:
         return None
-    found = ((rules, line - 1) for rules, line in _of_block(tree.body, ""))
-    return tuple(structure for structure in found if structure[1] < count)
+    numbered = ((rules, line - 1) for rules, line in _of_block(tree.body, ""))
+    return tuple(structure for structure in numbered if structure[1] < count)
 
 
 def _of_block(block: Sequence[ast.AST], role: str) -> Iterator[Structure]:
-    """role: of the block, if it is no body; elif for a chained if."""
+    """Yield the structures of the statements of a block, and of the blocks inside them. role: "" for a body, "elif" for
+    a chained if, otherwise the block's name."""
     for statement in block:
         begin = statement.pattern if isinstance(statement, ast.match_case) else statement
         first = min(node.lineno for node in (*getattr(statement, "decorator_list", ()), begin))
@@ -56,12 +60,13 @@ def _of_block(block: Sequence[ast.AST], role: str) -> Iterator[Structure]:
 
 
 def _chained(above: ast.AST, name: str, inner: Sequence[ast.AST]) -> bool:
-    ifs = all(isinstance(one, ast.If) for one in (above, *inner))
+    ifs = all(isinstance(statement, ast.If) for statement in (above, *inner))
     return ifs and name == "orelse" and bool(inner) and inner[0].col_offset == above.col_offset
 
 
 def _rules(node: ast.AST, without: Sequence[str] = ()) -> Iterator[str]:
-    """The rules of a node and of all nodes in it, from above. without: fields that are not looked at."""
+    """Yield the rules of a node and of all nodes in it, from the top down. without: the names of fields that are left
+    out."""
     yield type(node).__name__
     if isinstance(node, ast.Constant):
         yield (
@@ -70,7 +75,7 @@ def _rules(node: ast.AST, without: Sequence[str] = ()) -> Iterator[str]:
     for name, value in ast.iter_fields(node):
         if name in without or name == "ctx":
             continue
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, ast.AST):
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST):
                 yield name
-                yield from _rules(one)
+                yield from _rules(child)

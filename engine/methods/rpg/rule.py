@@ -1,7 +1,8 @@
-"""A repetition penalty by structure: p is weighed against going on with lines of one structure, and tokens are drawn from it.
+"""A repetition penalty by structure: p is weighed against repeating lines of one structure, and tokens are drawn from
+the weighed p.
 
-Dong et al., Rethinking Repetition Problems of LLMs in Code Generation (2025): RPG. The authors also raise the end of the text where a
-block was repeated; that is left out here.
+Dong et al., Rethinking Repetition Problems of LLMs in Code Generation (2025): RPG. The authors also raise the
+probability of the end of the text where a block was repeated; that is left out here.
 """
 
 from engine.core.options import number
@@ -11,9 +12,8 @@ from engine.rules.sentences import SAMPLER_MATCH
 
 
 class StructureRepetition(SamplerMatch):
-    """The penalty depends on the whole text, so it is worked out along each path, for target and draft alike. With a seed, every
-    drafter writes the same text, and at temperature 0 as well.
-    """
+    """The penalty depends on the whole text, so it is computed along each path, for target and draft alike. With one
+    seed, or at temperature 0, all drafters write the same text."""
 
     key = "rpg"
     title = "Repetition penalty by structure"

@@ -1,4 +1,4 @@
-"""RSD-C: the same number of different siblings under every node of a level (``engine.methods.shared.levels``)."""
+"""RSD-C: every node of a level has the same number of different children (``engine.methods.shared.levels``)."""
 
 from engine.methods.shared.levels import DrawnLevels
 

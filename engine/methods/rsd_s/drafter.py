@@ -1,7 +1,7 @@
-"""Whole sequences drawn without replacement by stochastic beam search.
+"""Whole sequences, drawn without replacement by stochastic beam search.
 
-Recursive Speculative Decoding with stochastic beam search (RSD-S), Jeon et al. 2024; the search is
-that of Kool et al., Stochastic Beams and Where to Find Them (2019).
+Recursive Speculative Decoding with stochastic beam search (RSD-S), Jeon et al. 2024; the search is that of Kool et al.,
+Stochastic Beams and Where to Find Them (2019).
 """
 
 from collections.abc import Sequence
@@ -17,23 +17,21 @@ from engine.methods.shared.levels import SOURCE, LevelDrafter
 
 
 class RSDBeam(LevelDrafter):
-    """Each level keeps W sequences: those with the highest Gumbel-perturbed log-probability, where the
-    maximum over a node's children is the node's own value.
+    """Each level keeps W sequences: those with the highest Gumbel-perturbed log-probability, where the maximum over a
+    node's children is the node's own value.
 
-    The search works with discrete draws. A perturbed log-probability, negated, is the logarithm of the
-    time at which an exponential clock rings whose rate is the sequence's q, and a node rings with the
-    earliest of its children. So a level's beam is the order in which its sequences ring. Exponential
-    clocks are memoryless: given the beam of the level above, in order, the next sequence to ring is
-    either a remaining child of a node that has rung, at the rate of what is left there, or the first
-    child of the next node of the beam, at the rate of everything under nodes that have not rung. The
-    child is then drawn from what is left of q there. ``Race`` makes these draws. Every tree has the
-    same probability as under the recursion with truncated Gumbels, and no noise for a whole vocabulary
-    is needed.
+    The search works with discrete draws. A perturbed log-probability, negated, is the logarithm of the time at which an
+    exponential clock rings whose rate is the sequence's q, and a node rings with the earliest of its children. So a
+    level's beam is the order in which its sequences ring. Exponential clocks are memoryless. So, given the beam of the
+    level above, in order, the next sequence to ring is one of two kinds. It is a remaining child of a node that has
+    rung, at the rate of the q that is left under this node; or it is the first child of the next node of the beam, at
+    the rate of all q under nodes that have not rung. The child is then drawn from the q that is left under its node.
+    ``Race`` makes these draws. Every tree has the same probability as under the recursion with truncated Gumbels, and
+    no noise for a whole vocabulary is needed.
 
-    The drafter is exact with rejection sampling. The number of a node's children depends on drawn
-    values, but whether the j-th child stays in the beam depends only on the time at which it rings,
-    which says nothing about its token. Given its earlier siblings and that it exists, the child is a
-    draw from q without them.
+    The drafter is exact with rejection sampling. The number of a node's children depends on drawn values, but whether
+    the j-th child stays in the beam depends only on the time at which it rings, which is independent of its token.
+    Given its earlier siblings and that it exists, the child is a draw from q without the tokens of these siblings.
 
     In greedy decoding this is beam search, judged one-hot.
     """
@@ -88,8 +86,8 @@ class RSDBeam(LevelDrafter):
         return kept
 
     def _chosen(self, scores: Tensor) -> list[tuple[int, int]]:
-        """The places and tokens that are kept of scores [W, V], the best first. With a diversity each sequence is a group of diverse
-        beam search (Vijayakumar et al. 2016)."""
+        """Return the (place, token) pairs that the beam keeps, the best first. scores: [W, V]. With a diversity, each
+        sequence is a group of diverse beam search (Vijayakumar et al. 2016)."""
         count, cost = min(self.settings["width"], scores.numel()), self.settings["diversity"]
         if not cost:
             best = scores.flatten().topk(count)
@@ -122,24 +120,24 @@ class RSDBeam(LevelDrafter):
 
 @dataclass(frozen=True)
 class Beam:
-    """A sequence that was kept. share: the draft's probability of the whole sequence."""
+    """A sequence that the beam keeps. node: its last node. share: the draft's probability of the whole sequence."""
 
     node: int
     share: float
 
 
 class Race:
-    """The clocks of one level: see ``RSDBeam``. The nodes of the beam above ring in order."""
+    """The clocks of one level (see ``RSDBeam``). The nodes of the beam above ring in order."""
 
     def __init__(self, beam: Sequence[Beam], q: Tensor) -> None:
-        """q: [len(beam), V]."""
+        """beam: the sequences of the level above, in order. q: [len(beam), V], the laws after them."""
         self._shares = [place.share for place in beam]
         self._left = q.double().clone()
         self._rung = 0
 
     def weights(self) -> Tensor:
-        """[R + 1] float64: the mass left under each node that has rung, then the mass of all that have
-        not."""
+        """Return the mass left under each of the R nodes that have rung, then the mass of all nodes that have not,
+        float64 [R + 1]. The last entry is missing once all have rung."""
         rung = [
             share * float(left.sum())
             for share, left in zip(self._shares[: self._rung], self._left, strict=False)
@@ -149,6 +147,6 @@ class Race:
         return torch.tensor(rung, dtype=torch.float64)
 
     def left(self, place: int) -> Tensor:
-        """[V], the mass left under the node that rings now; the caller removes the drawn token."""
+        """Return the mass [V] left under the node that rings now; the caller sets the entry of the drawn token to 0."""
         self._rung = max(self._rung, place + 1)
         return self._left[place]

@@ -1,14 +1,14 @@
 """A chain from a nested draft: each token comes from the first of the draft's exits that is sure enough.
 
 Kavehzadeh et al., S2D: Sorted Speculative Decoding for More Efficient Deployment of Nested Large Language Models
-(2024). The sub-models share their layers, the final norm and the head, and were trained together (sorted
-fine-tuning). A drafted token is read by the shallowest sub-model; if the likeliest next token is then less probable
-than a threshold, the next deeper sub-model goes on from there. Rows of earlier tokens that stopped at that exit go
-along, so that the deeper layers have read all rows.
+(2024). The sub-models share their layers, the final norm and the head, and were trained together (sorted fine-tuning).
+A drafted token is read by the shallowest sub-model. If the likeliest next token is then less probable than a threshold,
+the next deeper sub-model goes on from there. It also reads the rows of earlier tokens that stopped at the same exit, so
+that the deeper layers have read all rows.
 
-The exit is chosen by looking at laws, never at a drawn token, so q is the law of the token. Kept tokens are read by
-all layers at the beginning of the next step, together with the target's own token; the first token of a draft
-therefore comes from the whole draft model.
+The exit is chosen by looking at laws, never at a drawn token, so q is the law of the token. Kept tokens are read by all
+layers at the beginning of the next step, together with the target's own token. Therefore the first token of a draft
+comes from the whole draft model.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 class NestedReader(DraftReader):
-    """Reads one token after another, each through as many layers as the caller asks for. exits: see
-    ``NestedDraft``."""
+    """Reads one token after another, each through as many layers as the caller asks for. exits: the numbers of layers
+    after which reading may stop."""
 
     def begin(self, exits: Sequence[int]) -> None:
         self._exits = exits
@@ -44,7 +44,7 @@ class NestedReader(DraftReader):
         return super().read(context)
 
     def shallow(self, node: int, token: int, parent: int) -> Tensor:
-        """Read a token, a child of the one read last, up to the first exit -> q [V]."""
+        """Read a token, a child of the token read last, up to the first exit. Returns q [V] after it."""
         self.passes += 1
         self._node, self._level = node, 0
         if self._constraint is not None:
@@ -55,7 +55,7 @@ class NestedReader(DraftReader):
 
     @property
     def depth(self) -> int:
-        """Layers that have read the last token."""
+        """The number of layers that have read the last token."""
         return self._exits[self._level]
 
     @property
@@ -63,7 +63,8 @@ class NestedReader(DraftReader):
         return self._level + 1 == len(self._exits)
 
     def deeper(self) -> Tensor:
-        """The last token, and all tokens waiting at its exit, go on to the next exit -> q [V]."""
+        """Run the last token, and all tokens waiting at its exit, up to the next exit. Returns q [V] after the last
+        token."""
         self.passes += 1
         rows = torch.cat(self._waiting[self._level])
         self._waiting[self._level] = []
@@ -72,14 +73,14 @@ class NestedReader(DraftReader):
         return self._left(self._session.through(rows, layers))
 
     def _layers(self, level: int | None) -> Layers:
-        """The layers from one exit, or from the beginning, to the next exit."""
+        """Return the layers from one exit, or from the beginning if ``level`` is None, to the next exit."""
         following = 0 if level is None else level + 1
         last = following + 1 == len(self._exits)
         first = 0 if level is None else self._exits[level]
         return Layers(first=first, stop=None if last else self._exits[following])
 
     def _left(self, states: Tensor) -> Tensor:
-        """Hidden states [R, H] behind an exit -> q [V] of the last row."""
+        """Store the hidden states [R, H] behind an exit. Returns q [V] after the last of them."""
         self._waiting[self._level].append(states)
         last = states[-1:] if self.deepest else self._model.norm(states[-1:])
         logits = self._spread(self._model.head(last)[0])
@@ -88,7 +89,7 @@ class NestedReader(DraftReader):
         )
 
     def keep(self, path: Sequence[int]) -> None:
-        """Nothing is kept: not all layers have read these rows."""
+        """Drop the rows of all nodes, kept or not, because not all layers have read them."""
         self._session.drop()
 
 
@@ -145,7 +146,7 @@ class SortedDrafter(DraftModelDrafter):
         return tree
 
     def _sure_enough(self, node: int, token: int, parent: int) -> Tensor:
-        """q of the first exit that is sure enough, or of the last."""
+        """Return q after this token from the first exit that is sure enough, or from the last exit."""
         q = self._reader.shallow(node, token, parent)
         seen = [float(q.max())]
         while seen[-1] < self.settings["confidence"] and not self._reader.deepest:

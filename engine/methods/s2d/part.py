@@ -1,4 +1,4 @@
-"""Nested drafts: a draft model whose first layers are draft models as well (Sorted Speculative Decoding, 2024).
+"""Opens nested drafts: draft models whose first layers are draft models as well (Sorted Speculative Decoding, 2024).
 
 The files are those of a causal language model; ``exits`` in its config names the layers after which its head may be
 applied.
@@ -20,7 +20,8 @@ MOST_EXITS = 8
 
 @dataclass(frozen=True, eq=False)
 class NestedDraft:
-    """exits: ascending; the last is after all layers."""
+    """A nested draft. exits: the numbers of layers after which the head may be applied, ascending; the last one is all
+    layers."""
 
     model: LanguageModel
     exits: tuple[int, ...]
@@ -40,7 +41,7 @@ def _load(path: str, target: LanguageModel, dtype, device: str) -> NestedDraft:
 
 
 def tiny_nested_draft(target: LanguageModel, opener: Opener) -> NestedDraft:
-    """A draft as from ``tiny_draft``, with an exit behind its first layer."""
+    """Return a draft like that of ``tiny_draft``, with an exit after its first layer."""
     return NestedDraft(tiny_draft(target, opener), (1, target.layers))
 
 

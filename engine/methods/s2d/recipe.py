@@ -1,4 +1,4 @@
-"""The nested draft of S2D: one model whose first layers are also drafts, all trained together.
+"""Trains the nested draft of S2D: one model whose first layers are also drafts, all trained together.
 
 Kavehzadeh et al., S2D (2024), after sorted fine-tuning: the loss is the sum over all sub-models, which share the
 layers, the final norm and the head. Here each of them is distilled from the target's distributions.
@@ -48,7 +48,7 @@ class SortedStudent(DraftStudent):
         return LlamaForCausalLM(draft_config(self.config.vocab_size, end, layers))
 
     def logits(self, part: nn.Module, tokens: Tensor) -> list[Tensor]:
-        """The logits of each exit, [S, T, V]."""
+        """Return the logits [S, T, V] of each exit."""
         output = part(input_ids=tokens, use_cache=False, output_hidden_states=True)
         early = (output.hidden_states[layer] for layer in self.exits[:-1])
         return [*(part.lm_head(part.model.norm(states)) for states in early), output.logits]
@@ -64,16 +64,16 @@ class SortedStudent(DraftStudent):
 
     @torch.no_grad()
     def measured(self, part: nn.Module, lessons: Iterable[Lesson]) -> dict:
-        known = list(lessons)
+        all_lessons = list(lessons)
         kept: list[list[Tensor]] = [[] for _ in self.exits]
-        for lesson in known:
+        for lesson in all_lessons:
             keep = lesson.counted[:, 1:]
             p = F.softmax(lesson.logits[:, :-1][keep], -1)
             for rows, logits in zip(kept, self.logits(part, lesson.tokens), strict=True):
                 rows.append(torch.minimum(p, F.softmax(logits[:, :-1][keep], -1)).sum(-1))
         shares = (round(float(torch.cat(rows).mean()), 4) for rows in kept)
         of_exits = {str(layer): share for layer, share in zip(self.exits, shares, strict=True)}
-        return {**super().measured(part, known), "kept_by_exit": of_exits}
+        return {**super().measured(part, all_lessons), "kept_by_exit": of_exits}
 
     def report(self, figures: Mapping) -> str:
         shares = ", ".join(f"{layer}: {share}" for layer, share in figures["kept_by_exit"].items())

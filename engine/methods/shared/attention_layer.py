@@ -12,16 +12,17 @@ from transformers import AutoModel, PreTrainedConfig
 from transformers.activations import ACT2FN
 
 KeyValue = tuple[Tensor, Tensor]
-"""k, v: each [.., Hkv, R, D], k normed and rotated already"""
+"""Keys and values, both [.., Hkv, R, D]; the keys are already normed and rotated."""
 Turn = tuple[Tensor, Tensor]
-"""cos and sin, each [.., R, D]"""
+"""cos and sin of the rotary angles, both [.., R, D]."""
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""(queries [.., Hq, R, D], keys and values [.., Hkv, R, D] of the same rows) -> [.., Hq, R, D]; the caller decides what the
-rows see besides themselves."""
+"""Attention: (queries [.., Hq, R, D], keys and values [.., Hkv, R, D] of the same rows) -> [.., Hq, R, D]. The function
+also decides which other rows these rows see."""
 
 
 def rotary(positions: Tensor, head_dim: int, theta: float, dtype: torch.dtype) -> Turn:
-    """cos and sin, each positions.shape + [D]; the halves of a head rotate together, as in Llama."""
+    """The rotary cos and sin of these positions, both of shape positions.shape + [D]; the halves of a head rotate
+    together, as in Llama."""
     inverse = theta ** (
         -torch.arange(0, head_dim, 2, device=positions.device, dtype=torch.float32) / head_dim
     )
@@ -31,7 +32,7 @@ def rotary(positions: Tensor, head_dim: int, theta: float, dtype: torch.dtype) -
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """x [..., heads, rows, D]; cos, sin [..., rows, D]."""
+    """Rotate queries or keys x [..., heads, rows, D] by cos and sin [..., rows, D]; returns the shape of x."""
     first, second = x.chunk(2, dim=-1)
     return x * cos.unsqueeze(-3) + torch.cat([-second, first], dim=-1) * sin.unsqueeze(-3)
 
@@ -49,8 +50,8 @@ class Attention(nn.Module):
         output_bias: bool = False,
         norm_eps: float | None = None,
     ) -> None:
-        """width: of the rows. into: width of the result; None: the same. norm_eps: of a norm of each query and key; None: they
-        have none."""
+        """width: the size of an input row. into: the size of an output row; None: the same size. norm_eps: the epsilon
+        of the norms of queries and keys; None: no norms."""
         super().__init__()
         self.head_dim = head_dim
         self.q_proj = nn.Linear(width, heads * head_dim, bias=bias)
@@ -64,24 +65,24 @@ class Attention(nn.Module):
             self.k_norm = nn.RMSNorm(head_dim, eps=norm_eps)
 
     def forward(self, rows: Tensor, turn: Turn, attend: Attend) -> Tensor:
-        """rows [.., R, H] -> [.., R, H]"""
+        """The attention block: rows [.., R, H] -> rows [.., R, H]."""
         return self.joined(attend(self.queries(rows, *turn), *self.keys_values(rows, *turn)))
 
     def queries(self, rows: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        """rows [.., R, H] -> [.., Hq, R, D]"""
+        """The rotated queries: rows [.., R, H] -> [.., Hq, R, D]."""
         return rotate(self.q_norm(self._heads(self.q_proj(rows))), cos, sin)
 
     def keys_values(self, rows: Tensor, cos: Tensor, sin: Tensor) -> KeyValue:
-        """rows [.., R, H] -> k, v [.., Hkv, R, D]"""
+        """Rotated keys, and values: rows [.., R, H] -> two tensors [.., Hkv, R, D]."""
         keys = rotate(self.k_norm(self._heads(self.k_proj(rows))), cos, sin)
         return keys, self._heads(self.v_proj(rows))
 
     def joined(self, heads: Tensor) -> Tensor:
-        """[.., Hq, R, D] -> [.., R, H]"""
+        """Join the heads and project them: [.., Hq, R, D] -> rows [.., R, H]."""
         return self.o_proj(heads.transpose(-2, -3).flatten(-2))
 
     def _heads(self, x: Tensor) -> Tensor:
-        """[.., R, heads * D] -> [.., heads, R, D]"""
+        """Split rows into heads: [.., R, heads * D] -> [.., heads, R, D]."""
         return x.unflatten(-1, (-1, self.head_dim)).transpose(-2, -3)
 
 
@@ -98,12 +99,13 @@ class GatedMLP(nn.Module):
 
 
 def decoder_like(config: PreTrainedConfig, layers: int) -> nn.Module:
-    """A decoder of ``layers`` layers of this kind and a norm, without embeddings: its input is states."""
+    """A decoder of the config's architecture with ``layers`` layers and a final norm. It has no embeddings: its input
+    is hidden states."""
     config = copy.deepcopy(config)
     config.num_hidden_layers, config.vocab_size, config.pad_token_id = layers, 1, None
     if getattr(config, "layer_types", None):
         config.layer_types = config.layer_types[:1] * layers
     config._attn_implementation = "sdpa"
-    made = AutoModel.from_config(config)
-    made.set_input_embeddings(nn.Identity())
-    return made
+    decoder = AutoModel.from_config(config)
+    decoder.set_input_embeddings(nn.Identity())
+    return decoder

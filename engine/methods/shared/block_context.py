@@ -1,4 +1,5 @@
-"""The text that a block-diffusion drafter has read, as keys and values, and the block that it fills after it."""
+"""The context of a block-diffusion drafter: keys and values of the committed text, and the passes over a block after
+it."""
 
 from abc import ABC, abstractmethod
 
@@ -15,20 +16,20 @@ class BlockContext(ABC):
 
     @abstractmethod
     def read(self, features: Tensor) -> None:
-        """Append committed rows. features: [T, n*H]."""
+        """Append committed rows. features: the target's hidden states [T, n*H] of the newly committed tokens."""
 
     @abstractmethod
     def denoise(self, embeddings: Tensor) -> Tensor:
-        """Block rows [B, H] after the committed ones -> hidden [B, H] after the final norm."""
+        """Run the block after the committed rows: embeddings [B, H] -> hidden states [B, H] after the final norm."""
 
 
 def context_of(drafter: DFlashModel) -> BlockContext:
-    """A fresh context of the kind that was picked for this drafter, else a plain one."""
+    """A new, empty context: from the drafter's own maker if it has one, otherwise a ``ModuleContext``."""
     return (drafter.make_context or ModuleContext)(drafter)
 
 
 class ModuleContext(BlockContext):
-    """See ``BlockContext``."""
+    """A block context that runs the drafter's module in plain torch."""
 
     def __init__(self, drafter: DFlashModel) -> None:
         self._drafter = drafter

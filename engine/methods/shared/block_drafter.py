@@ -1,11 +1,12 @@
-"""The common base of drafters that work on the marginals of a block (``engine.methods.shared.marginals``)."""
+"""Base class of drafters that build a draft from the marginals of a denoised block
+(``engine.methods.shared.marginals``)."""
 
 from engine.core.drafter import Drafter
 from engine.methods.shared.marginals import BlockReader, feature_layers
 
 
 class DiffusionDrafter(Drafter):
-    """The common base of drafters that work on the marginals of a block."""
+    """Base class of drafters that build a draft from the marginals that a block-diffusion drafter gives in one pass."""
 
     family = "diffusion"
     needs = {"diffusion": "denoiser"}

@@ -1,5 +1,8 @@
-"""Shared by heads on a block drafter's last hidden states: the drafter that they belong to, and how they are opened
-beside it, from a folder of their own or from a published one that holds both."""
+"""Base class of heads that read a block drafter's last hidden states.
+
+Such heads are opened together with their block drafter, from a folder of their own or from a published folder that
+holds both.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +23,18 @@ DENOISER = "draftscope_denoiser"
 
 
 class BlockHeads(ModulePart):
-    """denoiser_digest: None if the config names none."""
+    """Heads on a block drafter. denoiser_digest: the digest of the block drafter that the heads were trained for; None
+    if the config names no drafter."""
 
     published: ClassVar[Mapping[str, str]]
-    """Published name of each tensor -> its name here; those of optional heads may be missing."""
+    """Published tensor name -> name in this module. A folder may lack the tensors of optional heads."""
 
     denoiser_digest: str | None = None
 
     @classmethod
     def tensors_of(cls, config, tensors):
-        beside = (*BACKBONE, *BORROWED)  # of the block drafter, which a folder may hold as well
-        return {name: each for name, each in tensors.items() if not name.startswith(beside)}
+        beside = (*BACKBONE, *BORROWED)  # the block drafter's, which may lie in the same folder
+        return {name: tensor for name, tensor in tensors.items() if not name.startswith(beside)}
 
     def names(self):
         own = self.state_dict()
@@ -44,8 +48,8 @@ class BlockHeads(ModulePart):
             raise ValueError(f"it reads states of {hidden:,} numbers and knows {tokens:,} tokens")
 
     def check(self, denoiser: DFlashModel, folder: str | None) -> None:
-        """Raises UserError, one sentence, if the heads do not fit this block drafter, or were trained for another one.
-        folder: where it was opened, None if it was not."""
+        """Raises UserError if the heads do not fit this block drafter, or were trained for another one. folder: the
+        folder from which the block drafter was opened; None if it came from no folder."""
         sizes, own = denoiser.config, self.sizes()
         drafted = sizes.draft_vocab_size or sizes.vocab_size
         needed = (sizes.hidden_size, sizes.vocab_size, drafted)
@@ -59,20 +63,21 @@ class BlockHeads(ModulePart):
             raise UserError(f"The {self.noun} was trained for another diffusion drafter.")
 
     def sizes(self) -> tuple[int, int, int]:
-        """Numbers of a state, tokens of the target, and how many of them are drafted."""
+        """The hidden size of a state, the size of the target's vocabulary, and how many of its tokens can be
+        drafted."""
         raise NotImplementedError
 
 
 def shape_of(tensors: Mapping[str, Tensor], name: str) -> tuple[int, int]:
-    """Rows and columns of a matrix. Raises ValueError, whose message ends a sentence."""
-    found = tensors.get(name)
-    if found is None or found.ndim != 2:
+    """The numbers of rows and columns of the matrix ``name``. Raises ValueError if it is missing or not a matrix."""
+    matrix = tensors.get(name)
+    if matrix is None or matrix.ndim != 2:
         raise ValueError(f"{name} is missing, or no matrix")
-    return tuple(found.shape)
+    return tuple(matrix.shape)
 
 
 def normal(module: nn.Module, size: float) -> nn.Module:
-    """The module with random weights of this size, frozen."""
+    """Fill the module with normal random weights of standard deviation ``size``, freeze it and return it."""
     for weight in module.parameters():
         weight.data.normal_(0, size)
     return module.eval().requires_grad_(False)

@@ -1,5 +1,8 @@
-"""A chain from a block of guesses: its places read from left to right, each in the light of the token that was picked before it;
-or all at once, each place blind to the others."""
+"""Makes a chain of drafted tokens from a block of guesses.
+
+``walk`` picks the tokens from left to right, each from a law that depends on the token before. ``blind`` picks all
+tokens at once, each from the marginal of its place.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -10,14 +13,15 @@ from engine.core.exhibits import Choice, Lattice
 from engine.core.sampling import Sampling
 from engine.core.tree import ROOT, DraftTree
 
-SHOWN = 5  # tokens of a place in the picture
+SHOWN = 5  # tokens shown for each place
 Laws = Callable[[int, int], Tensor | None]
-"""Place (0 is right behind the root) and the token before it -> q [V] there; None where the chain ends. It must not know the
-token that is about to be drawn: the chain may end for any reason that the tokens before give."""
+"""Place (0 is right behind the root) and the token before it -> q [V] at that place, or None to end the chain there.
+The decision to end may depend on earlier tokens, but not on the token that is about to be drawn."""
 
 
 def walk(root: int, laws: Laws, most: int, sampling: Sampling, chance: DraftChance) -> DraftTree:
-    """A chain of up to ``most`` tokens below the root, drawn from the laws; at temperature 0 the likeliest ones."""
+    """A chain of up to ``most`` tokens below the root. Each token is drawn from its law; at temperature 0 it is the
+    likeliest."""
     tree, parent, before = DraftTree(), ROOT, root
     for place in range(most):
         law = laws(place, before)
@@ -30,8 +34,9 @@ def walk(root: int, laws: Laws, most: int, sampling: Sampling, chance: DraftChan
 
 
 def blind(marginals: Tensor, sampling: Sampling, chance: DraftChance) -> DraftTree:
-    """A chain below the root with a token for each place, drawn from its own q, [L, V]; at temperature 0 the likeliest one. What
-    stands at a place does not depend on the tokens before it, so q is the true law of its token, whatever they are."""
+    """A chain below the root with one token for each of the L rows of ``marginals``, q [L, V]. Each token is drawn from
+    its row; at temperature 0 it is the likeliest one. No draw depends on another, so each row is the true law of its
+    token."""
     tree, parent = DraftTree(), ROOT
     if sampling.greedy:
         kind, tokens = "one_hot", marginals.argmax(-1)
@@ -43,7 +48,8 @@ def blind(marginals: Tensor, sampling: Sampling, chance: DraftChance) -> DraftTr
 
 
 def places_shown(marginals: Tensor, tokens: Sequence[int]) -> Lattice:
-    """The likeliest tokens of each place with their q [L, V], and the ones that were picked."""
+    """A picture of the block: for each of the L places the likeliest tokens with their q, and the token that was
+    picked. marginals: q [L, V]. tokens: the picked token of each place."""
     columns, path = [], []
     for q, picked in zip(marginals, tokens, strict=True):
         likeliest = q.topk(min(SHOWN, len(q))).indices.tolist()

@@ -1,4 +1,4 @@
-"""Drafting from the target's own features: a small cell predicts the next ones, and its best guesses form a tree.
+"""A drafter with an EAGLE cell: the cell predicts the target's next features, and its best guesses form a tree.
 
 EAGLE (Li et al., 2024) drafts features, not tokens: the feature at a place and the token after it give the
 next feature, and a head turns that feature into the next token's law. The cell reads the token because the feature
@@ -67,14 +67,14 @@ class CellTree(Drafter):
         self._drafted: Drafted | None = None
 
     costs: StepCosts | None = None
-    """By which the tree is cut; None: it is not."""
+    """The costs by which the tree is cut; None: the tree is not cut."""
 
     @classmethod
     def build(cls, settings, models):
         (role,) = cls.needs
-        made = cls(settings, models.part(role), models.target)
-        made.costs = StepCosts.of(settings, models)
-        return made
+        drafter = cls(settings, models.part(role), models.target)
+        drafter.costs = StepCosts.of(settings, models)
+        return drafter
 
     def expect(self, coming):
         context_of(self.cell, self.target).expect(coming)
@@ -88,7 +88,7 @@ class CellTree(Drafter):
         self._stop_below = usual if self.sampling.greedy else 0.0
 
     def _open(self) -> None:
-        """Begin to read a text."""
+        """Make the reader of a new text."""
         start = self.start
         self._reader = EagleReader(
             self.cell, self.target, self.sampling, start.constraint, len(start.prompt)
@@ -105,7 +105,7 @@ class CellTree(Drafter):
         return self._best(drafted, count)
 
     def _best(self, drafted: Drafted, count: int) -> DraftTree:
-        """The tree of the ``count`` best candidates."""
+        """The tree of the ``count`` best candidates, or of fewer if the step costs say so."""
         candidates = drafted.candidates
         best = candidates.best(count)
         shown = []
@@ -119,7 +119,7 @@ class CellTree(Drafter):
         return tree
 
     def _learn(self, features: Tensor | None) -> None:
-        """Take in the target's features of the tokens that were committed next."""
+        """Give the reader the target's features [T, n*H] of the newly committed tokens."""
         self._reader.learn(features)
 
     def observe(self, kept):
@@ -142,7 +142,7 @@ class CellTree(Drafter):
         return shown_path(kept, places, states, self._fused(below))
 
     def _fused(self, features: Tensor) -> Tensor:
-        """Features [T, n*H] -> the states [T, H] that the drafted ones stand in for."""
+        """The target's features [T, n*H] -> the true states [T, H], to which drafted states are compared."""
         return self._reader.fuse(features)
 
     def passes(self):
@@ -153,8 +153,11 @@ class CellTree(Drafter):
 def drafted_below(
     reader: EagleReader, top: Level, count: int, levels: int, width: int, stop_below: float = 0.0
 ) -> Drafted:
-    """Draft all candidates that a tree of ``count`` nodes and ``levels`` levels may keep, below the level of the text's
-    last token; see the drafter's options."""
+    """Draft all candidates that a tree of ``count`` nodes and ``levels`` levels may keep.
+
+    top: the level that holds the row of the text's last token. width: candidates below each node, and nodes of a level
+    that are read. stop_below: draft no further level when the chance that any of its nodes is reached is smaller.
+    """
     width = min(width, count)
     drafted = Drafted(top.states[0])
     candidates, read, places = drafted.candidates, top, [ROOT]
@@ -179,8 +182,9 @@ def drafted_below(
 
 
 class Drafted:
-    """A step's candidates. laws: q [V] after each place whose children were drafted. states: the drafted state [H] at
-    each candidate that was read, and at the text's last token (ROOT)."""
+    """The candidates of a step. A place is a candidate's number, or ROOT for the text's last token. laws: place -> q
+    [V] from which its children were drafted. states: place -> drafted state [H], for ROOT and each candidate that the
+    cell has read."""
 
     source = "feature draft"
 
@@ -193,7 +197,7 @@ class Drafted:
         return self.states.get(place)
 
     def tree(self, kept: Sequence[int]) -> DraftTree:
-        """The tree of the kept candidates."""
+        """The draft tree of the candidates at the places ``kept``, parents before children."""
         tree, candidates = DraftTree(), self.candidates
         self._node_of = {ROOT: ROOT}
         for place in kept:
@@ -204,5 +208,5 @@ class Drafted:
         return tree
 
     def place_of(self, node: int) -> int:
-        """The candidate that became a node."""
+        """The place of the candidate that became this node of the tree."""
         return next(place for place, number in self._node_of.items() if number == node)

@@ -1,4 +1,5 @@
-"""The context of a block-diffusion drafter on a CPU, with its two passes compiled by OpenVINO.
+"""The context of a block-diffusion drafter on a CPU: OpenVINO compiles its two passes, over committed rows and over a
+block.
 
 Letters in shapes: T context rows, B block rows, C columns of the buffers, H hidden size, D head size, n
 feature layers, N layers.
@@ -19,7 +20,8 @@ from engine.model.cache import CAPACITY
 
 
 class _Read(nn.Module):
-    """features [T, n*H] at positions [T] -> k and v of each layer, [2 N, Hkv, T, D]"""
+    """The pass over committed rows: features [T, n*H] at positions [T] -> keys and values of all layers, [2 N, Hkv, T,
+    D]."""
 
     def __init__(self, drafter: DFlashModel) -> None:
         super().__init__()
@@ -27,12 +29,12 @@ class _Read(nn.Module):
 
     def forward(self, features: Tensor, positions: Tensor) -> Tensor:
         pairs = self._drafter.context_kv(self._drafter.project(features), positions)
-        return torch.stack([each for pair in pairs for each in pair])
+        return torch.stack([tensor for pair in pairs for tensor in pair])
 
 
 class _Denoise(nn.Module):
-    """Block rows [B, H] at positions [B] over a context -> hidden [B, H] after the final norm. bias, columns: see
-    ``Attention``."""
+    """The pass over a block: rows [B, H] at positions [B] -> hidden states [B, H] after the final norm. bias, columns:
+    see ``engine.fast.cpu.compiled_reader.Attention``."""
 
     def __init__(self, drafter: DFlashModel) -> None:
         super().__init__()
@@ -49,7 +51,7 @@ class _Denoise(nn.Module):
 
 
 class CompiledBlocks:
-    """The two passes of one drafter."""
+    """The two compiled passes of one drafter, shared by the contexts of all its texts."""
 
     def __init__(self, drafter: DFlashModel) -> None:
         config = drafter.config
@@ -67,7 +69,7 @@ class CompiledBlocks:
 
 
 class CompiledContext(BlockContext):
-    """See ``BlockContext``."""
+    """A block context that runs compiled passes on column buffers."""
 
     def __init__(self, passes: CompiledBlocks) -> None:
         self._passes = passes
@@ -79,14 +81,14 @@ class CompiledContext(BlockContext):
         rows = len(features)
         self._columns.reserve(self._columns.length + rows)
         shape = self._columns.shape.of(rows)
-        given = [padded(features.numpy(), shape), self._places(shape)]
-        self._passes.read(given, [0], lambda fresh: self._columns.append(fresh, rows))
+        arrays = [padded(features.numpy(), shape), self._places(shape)]
+        self._passes.read(arrays, [0], lambda fresh: self._columns.append(fresh, rows))
 
     def denoise(self, embeddings: Tensor) -> Tensor:
         rows, columns = len(embeddings), self._columns
         added = all_seen(rows, columns.length, columns.capacity)
-        given = [embeddings.numpy(), self._places(rows), added]
-        return self._passes.denoise(columns, given, [0], _copied)
+        arrays = [embeddings.numpy(), self._places(rows), added]
+        return self._passes.denoise(columns, arrays, [0], _copied)
 
     def _places(self, count: int) -> np.ndarray:
         return np.arange(self._columns.length, self._columns.length + count)
@@ -97,7 +99,7 @@ def _copied(hidden: np.ndarray) -> Tensor:
 
 
 def compiled_head(head: TrimmedHead) -> Head:
-    """The head, compiled; if compiling fails, the plain module, with a line in the log."""
+    """A compiled function of the trimmed head. If compiling fails, logs a line and returns the module itself."""
     example = [torch.zeros(2, head.in_features)]
     calls = through_module(lambda: Calls(compiled(head, example, "trimmed head")), "The cut head")
     if calls is None:
@@ -106,7 +108,7 @@ def compiled_head(head: TrimmedHead) -> Head:
 
 
 def compiled_contexts(drafter: DFlashModel):
-    """Returns a maker of contexts over one pair of compiled passes; over the module, with a line in the log,
-    if the passes cannot be compiled."""
+    """A function that makes contexts, all on one pair of compiled passes. If the passes cannot be compiled, logs a line
+    and returns ``ModuleContext``."""
     passes = through_module(lambda: CompiledBlocks(drafter), "The diffusion drafter")
     return ModuleContext if passes is None else lambda drafter: CompiledContext(passes)

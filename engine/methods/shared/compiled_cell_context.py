@@ -1,4 +1,4 @@
-"""The context of an EAGLE cell on a CPU, with its pass compiled by OpenVINO.
+"""The context of an EAGLE cell on a CPU: OpenVINO compiles the pass of the cell and of the head.
 
 Letters in shapes: R rows, P rows of the pass (the spare ones come last), C columns of the buffers, H hidden
 size, D head size, N layers.
@@ -24,14 +24,14 @@ from engine.methods.shared.eagle_context import EagleContext, ModuleContext, Rea
 from engine.model.language_model import LanguageModel
 
 SIZES = (1, 4, 8)
-"""Rows of the usual passes: a step's true pairs, and a level of the tree."""
+"""Row counts for which graphs of fixed size are made: enough for a step's true pairs, or for a level of the tree."""
 AT_ONCE = (8, 16)
-"""The same for a cell that reads masks behind the pairs."""
+"""The row counts for a cell that also reads masks behind the pairs."""
 
 
 class _Pass(nn.Module):
-    """Pairs of states and embeddings [R, H] at positions [R] -> states [R, H], the rows' own k and v [2 N, Hkv, R, D],
-    and logits [K, v] after the rows ``looked`` [K]. bias, columns: see ``Attention``."""
+    """The compiled pass: states and embeddings [R, H] at positions [R] -> states [R, H], keys and values of these rows
+    [2 N, Hkv, R, D], and logits [K, v] after the rows ``looked`` [K]. bias, columns: see ``Attention``."""
 
     def __init__(self, cell: EagleCell, head: nn.Module) -> None:
         super().__init__()
@@ -53,8 +53,8 @@ class _Pass(nn.Module):
 
 
 def compiled_cell(cell: EagleCell, target: LanguageModel) -> CompiledReader:
-    """The pass of one cell and of the target's head. Raises whatever OpenVINO raises, and TypeError for a cell that is not
-    in fp32."""
+    """The compiled pass of one cell with the target's head. Raises TypeError for a cell that is not in fp32, and
+    OpenVINO's own errors if compiling fails."""
     config = cell.config
     if cell.fc.weight.dtype != torch.float32:
         raise TypeError("its weights are not fp32")
@@ -74,7 +74,8 @@ def compiled_cell(cell: EagleCell, target: LanguageModel) -> CompiledReader:
 
 
 class CompiledContext(EagleContext):
-    """See ``EagleContext``. Drafted rows are in the columns after the committed ones."""
+    """An EAGLE context that runs compiled passes on column buffers. Columns of drafted rows follow those of committed
+    rows."""
 
     def __init__(
         self, cell: EagleCell, target: LanguageModel, reader: CompiledReader, ahead: CellAhead
@@ -134,15 +135,16 @@ class CompiledContext(EagleContext):
         self._columns.length = self.length + drafted
 
     def _graph(self, count: int) -> AheadPass | None:
-        """The graph for so many levels, for whose rows the buffers have room."""
+        """The graph that drafts ``count`` levels, or None if there is no such graph. Makes room in the buffers for its
+        rows."""
         self._columns.reserve(self._columns.length + MOST_PAIRS + count)
         return self._ahead.graph(count, self._columns.capacity)
 
     def _pass(
         self, states: Tensor, embedded: Tensor, places: np.ndarray, seen: np.ndarray, last: int
     ) -> Read:
-        """seen: bool [R, S + R], which of the last S columns and of these rows each row sees; every row sees
-        all earlier columns. last: how many of the last rows to return."""
+        """Read R rows and append their columns. seen: bool [R, S + R], which of the last S columns and of these rows
+        each row sees; every row sees all earlier columns. last: how many of the last rows to return."""
         rows, columns = len(states), self._columns
         columns.reserve(columns.length + rows)
         shape, capacity, used = columns.shape.of(rows), columns.capacity, columns.length
@@ -171,8 +173,8 @@ def _arrays(*rows: Tensor) -> list[np.ndarray]:
 
 
 def compiled_contexts(cell: EagleCell) -> Callable[[EagleCell, LanguageModel], EagleContext]:
-    """Returns a maker of contexts over compiled passes; over the module, with a line in the log, where the passes cannot
-    be compiled. The passes are compiled once for each target, whose head they hold."""
+    """A function that makes contexts on compiled passes. If the passes cannot be compiled, it logs a line and makes
+    contexts on the module. The passes hold the target's head, so they are compiled once for each target."""
     passes_by_target: WeakKeyDictionary[LanguageModel, tuple[CompiledReader, CellAhead] | None]
     passes_by_target = WeakKeyDictionary()
 

@@ -1,7 +1,8 @@
-"""Several levels of an EAGLE draft in one call: the row of each is the likeliest token after the row before.
+"""Drafts several levels of an EAGLE chain in one call: each level has one row, the likeliest token after the row
+before.
 
-A level takes a pass of the cell and a product with the head. From Python, the calls of two graphs cost about as much
-as both. So one graph holds several levels, with an argmax between each level and the next.
+A level takes a pass of the cell and a product with the head. Calling two graphs from Python costs about as much as the
+pass and the product themselves. So one graph holds several levels, with an argmax between one level and the next.
 
 Letters in shapes: G pairs of a call (the spare ones come first), C columns of the buffers, H hidden size, D head size,
 N layers, v the cell's own vocabulary.
@@ -19,11 +20,11 @@ from engine.methods.shared.eagle_cell import EagleCell
 from engine.model.language_model import LanguageModel
 
 MOST_PAIRS = 8
-"""Pairs that a call can read before it drafts. More rows cost nearly nothing, so all calls have this number."""
+"""The most pairs that a call reads before it drafts. More rows cost nearly nothing, so all graphs have this many."""
 
 
 class AheadGraph(nn.Module):
-    """count: levels of a call."""
+    """The graph that reads pairs and then drafts. count: how many levels a call drafts."""
 
     def __init__(self, cell: EagleCell, target: nn.Module, count: int) -> None:
         super().__init__()
@@ -34,27 +35,29 @@ class AheadGraph(nn.Module):
     def forward(
         self, states: Tensor, embedded: Tensor, positions: Tensor, bias: Tensor, *columns: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """states, embedded [G, H]; positions [G]; bias [G, C + G + count - 1], of which level i reads the last row, and
-        the columns up to its own; columns: k and v of each layer, [1, Hkv, C, D].
+        """Read pairs, then draft. states, embedded: [G, H]. positions: [G]. bias: [G, C + G + count - 1]; each drafted
+        level uses its last row, up to the level's own column. columns: keys and values of each layer, [1, Hkv, C, D].
 
-        Returns logits [count, v] after the last pair and after each row that follows it, the likeliest token [count] after
-        each, k and v [2 N, Hkv, G + count - 1, D] of all rows, and the states [count, H].
+        Returns, for the last pair and for each drafted row but the last, the logits [count, v], the likeliest token
+        [count] and the states [count, H]; and in third place the keys and values [2 N, Hkv, G + count - 1, D] of all
+        rows read.
         """
         known, before = list(columns), columns[0].shape[2]
-        logits, likeliest, found = [], [], []
+        logits, likeliest, outputs = [], [], []
         width = before + states.shape[0]
         for level in range(self._count):
             states = self._read(states, embedded, positions, bias[:, : width + level], known)[-1:]
             logits.append(self._cell.logits(states, self._head))
             likeliest.append(self._cell.named(logits[-1].argmax(-1)))
-            found.append(states)
+            outputs.append(states)
             embedded = self._cell.embed(likeliest[-1], self._embeddings)
             positions, bias = positions[-1:] + 1, bias[-1:]
-        fresh = torch.cat([each[:, :, before:] for each in known])
-        return torch.cat(logits), torch.cat(likeliest), fresh, torch.cat(found)
+        fresh = torch.cat([column[:, :, before:] for column in known])
+        return torch.cat(logits), torch.cat(likeliest), fresh, torch.cat(outputs)
 
     def _read(self, states, embedded, positions, bias, known: list[Tensor]) -> Tensor:
-        """Read rows after the columns, and add theirs."""
+        """Read rows that see the columns ``known`` (keys and values of each layer), and append the rows' own columns to
+        them."""
 
         def attend(layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
             for place, own in ((2 * layer, keys), (2 * layer + 1, values)):
@@ -65,8 +68,8 @@ class AheadGraph(nn.Module):
 
 
 class CellAhead(AheadPasses):
-    """The graphs of one cell beside one target; none if the cell has no graphs of fixed sizes, or drafts tokens that cannot
-    be read."""
+    """The graphs of one cell for one target. There are none if the cell has no graphs of fixed sizes, drafts all levels
+    at once, or may draft tokens that have no embedding."""
 
     def __init__(self, cell: EagleCell, target: LanguageModel, sizes: Sequence[int]) -> None:
         super().__init__()
@@ -85,7 +88,7 @@ class CellAhead(AheadPasses):
 
 
 def _reads_its_drafts(cell: EagleCell, target: LanguageModel) -> bool:
-    """Whether every token that the cell may draft is one of the target's, and has an embedding."""
+    """Whether every token that the cell may draft is in the target's vocabulary and has an embedding."""
     readable = cell.config.vocab_size if cell.embed_tokens is not None else target.embeddings
     own = cell.lm_head is not None and not cell.pieces.own_vocabulary
     drafted = cell.lm_head.out_features if own else target.vocab_size

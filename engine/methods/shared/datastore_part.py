@@ -1,8 +1,8 @@
-"""Datastores: the tokens of a user's text, in which continuations are looked up.
+"""Datastores: the tokens of a user's text, in which a drafter looks up continuations.
 
-A folder holds ``config.json`` and ``tokens.npy``, one array of token ids. The suffix array, all positions
-of the text sorted by the tokens that begin there, is made when the folder is opened, which takes a second for
-millions of tokens. ``engine.methods.shared.datastore_part`` makes a folder from a text.
+A folder holds ``config.json`` and ``tokens.npy``, one array of token ids. The suffix array (all positions of the text,
+sorted by the tokens that begin there) is made when the folder is opened; this takes a second for millions of tokens.
+``make_datastore`` makes a folder from a text.
 """
 
 import hashlib
@@ -28,12 +28,12 @@ MOST_TOKENS = 4_000_000
 
 TOKENS, CONFIG = "tokens.npy", "config.json"
 KIND_OF_FILE = "datastore"
-SHOWN_PLACES = 64  # most occurrences of a match that are looked at
+SHOWN_PLACES = 64  # the most occurrences of a match whose continuations are read
 
 
 class Found(NamedTuple):
-    """A run of tokens at the end of a text that the datastore also holds. first, last: its places in
-    the suffix array, the last one excluded. length: in tokens."""
+    """A match: the occurrences of a run of tokens in the datastore. first, last: the range of its places in the suffix
+    array, ``last`` excluded. length: of the run, in tokens."""
 
     first: int
     last: int
@@ -41,8 +41,8 @@ class Found(NamedTuple):
 
 
 class Datastore:
-    """tokens: [T] int32. A lookup costs one binary search per token of the match, so its cost grows with
-    the logarithm of T."""
+    """The tokens of a text [T] and their suffix array. A lookup takes one binary search per token of the match, so its
+    cost grows with the logarithm of T."""
 
     def __init__(self, tokens: np.ndarray) -> None:
         self.tokens = np.ascontiguousarray(tokens, dtype=np.int32)
@@ -60,21 +60,21 @@ class Datastore:
         return self.tokens.nbytes + self._order.nbytes
 
     def find(self, run: Sequence[int]) -> Found | None:
-        """The match of this run; None if the datastore does not hold it."""
+        """The match of this run of tokens; None if the datastore does not hold the run."""
         first, last = 0, len(self.tokens)
         for depth, token in enumerate(run):
             bounds = (
                 token,
                 token + 1,
-            )  # of the suffixes, which begin alike, that have it at this depth
+            )  # the range of suffixes, among those that match so far, with this token at this depth
             first, last = (self._bound(first, last, depth, bound) for bound in bounds)
             if first == last:
                 return None
         return Found(first, last, len(run)) if first < last else None
 
     def longest(self, context: Sequence[int], most: int, least: int = 1) -> Found | None:
-        """The longest end of the context, of ``least`` to ``most`` tokens, that the datastore holds. Found by
-        halving, because a datastore that holds a run also holds all ends of that run."""
+        """The match of the longest suffix of the context, of ``least`` to ``most`` tokens, that the datastore holds.
+        The length is found by bisection, because a datastore that holds a run also holds all suffixes of that run."""
         low, high, best = least, min(most, len(context)), None
         while low <= high:
             length = (low + high) // 2
@@ -86,15 +86,15 @@ class Datastore:
         return best
 
     def continuations(self, found: Found, length: int) -> Iterator[list[int]]:
-        """The tokens that follow the match, up to ``length`` each, at evenly spread occurrences."""
+        """Yields, for evenly spread occurrences of the match, the next tokens after it, at most ``length``."""
         step = -(-(found.last - found.first) // SHOWN_PLACES)
         for place in range(found.first, found.last, step):
             start = int(self._order[place]) + found.length
             yield self.tokens[start : start + length].tolist()
 
     def _bound(self, first: int, last: int, depth: int, token: int) -> int:
-        """The first suffix whose token at this depth is not below ``token``; the end of the text is
-        below every token."""
+        """The first place in first .. last of the suffix array whose suffix has a token >= ``token`` at this depth. The
+        end of the text counts as smaller than every token."""
         while first < last:
             middle = (first + last) // 2
             place = int(self._order[middle]) + depth
@@ -106,15 +106,15 @@ class Datastore:
 
 
 def tokenizer_digest(tokenizer, tokens: np.ndarray) -> str:
-    """Sixteen hexadecimal digits over the tokenizer's meaning of each id in ``tokens``. A tokenizer that
-    has more tokens, but gives these the same meanings, has the same digest."""
+    """A digest, in sixteen hexadecimal digits, of the ids in ``tokens`` and of the strings that the tokenizer maps them
+    to. A tokenizer with more tokens has the same digest if it maps these ids to the same strings."""
     used = np.unique(tokens).tolist()
     meant = tokenizer.convert_ids_to_tokens(used)
     return hashlib.sha256(json.dumps([used, meant]).encode()).hexdigest()[:16]
 
 
 def write_datastore(folder: str | Path, tokens: Sequence[int], tokenizer) -> None:
-    """Raises UserError for a text without tokens, or with too many."""
+    """Write the tokens and a config to a folder. Raises UserError if there are no tokens, or too many."""
     if not tokens:
         raise UserError("The text for the datastore is empty.")
     _refuse_large(len(tokens))
@@ -136,7 +136,7 @@ def _refuse_large(count: int) -> None:
 
 
 def _open(path: str) -> tuple[Datastore, str]:
-    """The datastore in a folder, and the digest of its tokenizer."""
+    """The datastore in a folder, and the tokenizer digest that its config names. Raises UserError."""
     name = Path(path).name
     try:
         config = json_object(Path(path) / CONFIG)
@@ -174,14 +174,14 @@ def _load(path: str, target: LanguageModel, dtype, device: str) -> Datastore:
 
 
 def _digest(tokenizer, datastore: Datastore) -> str | None:
-    """None if the datastore holds tokens that the tokenizer lacks."""
+    """``tokenizer_digest`` for the datastore's tokens; None if the tokenizer lacks one of them."""
     if int(datastore.tokens.max()) >= len(tokenizer):
         return None
     return tokenizer_digest(tokenizer, datastore.tokens)
 
 
 def tiny_datastore(vocabulary: int) -> Datastore:
-    """A text of 400 tokens in which short runs recur."""
+    """A datastore of 400 random tokens, out of at most 12, so that short runs recur."""
     rng = np.random.default_rng(2)
     return Datastore(rng.integers(0, min(vocabulary, 12), 400))
 
@@ -192,15 +192,17 @@ KIND = PartKind(
 
 
 MOST_BYTES = 16 * MOST_TOKENS
-"""A longer file is refused unread: it would have more tokens than a datastore holds."""
+"""The most bytes of a text file. A larger file is refused unread, because it would have too many tokens."""
 
-AT_ONCE = 1 << 20  # characters that are tokenized at once, up to the end of a line
+AT_ONCE = 1 << 20  # characters that are tokenized in one call, and the rest of the last line
 
 
 def make_datastore(text: Path, folder: Path, target: str) -> int:
-    """Write the tokens of a UTF-8 text, by the tokenizer of ``target``, to a folder; returns their number.
+    """Tokenize a UTF-8 text with the tokenizer of ``target``, write the datastore to a folder, and return the number of
+    tokens.
 
-    Raises UserError for a file that is not a text, is empty or too large, and if nothing can be written.
+    Raises UserError if the file is not a text, is empty or too large, if there is no such tokenizer, or if the folder
+    cannot be written.
     """
     content = _read(text)
     try:

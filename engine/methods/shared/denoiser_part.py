@@ -14,8 +14,8 @@ from engine.parts.kinds import PartKind
 
 @lru_cache(maxsize=4)
 def open_denoiser(path: str, dtype: torch.dtype, device: str) -> DFlashModel:
-    """A denoiser, opened once per process, and its contexts: compiled on the CPU, on static buffers on CUDA, through the
-    module elsewhere. Raises UserError."""
+    """The denoiser in a folder, opened once per process. Its contexts run compiled passes on a CPU, static buffers on
+    CUDA, and the plain module on other devices. Raises UserError."""
     drafter = in_dtype(DFlashModel.read(path), dtype).to(device).requires_grad_(False)
     kind = drafter.norm.weight.device.type
     if kind == "cpu":

@@ -1,8 +1,9 @@
-"""The published layouts of DFlash's family, read as DFlash's own: their backbone is the same, and their heads are parts of
-their own (``engine.methods.dspark.part``, ``engine.methods.lattice.part``), opened from the same folder.
+"""Reads the published layouts of DFlash's family, and translates each into DFlash's own layout.
 
-speculators (0.9) keeps the sizes in ``transformer_layer_config`` and counts hidden states, of which 0 is the embedding, where
-DFlash counts layers. Its drafters of fewer tokens bring a head, ``lm_head``, and a table ``d2t`` of offsets.
+All of them have the same backbone. Their heads are separate parts (``engine.methods.dspark.part``,
+``engine.methods.lattice.part``), which are opened from the same folder. speculators (0.9) keeps the sizes in
+``transformer_layer_config``. It counts hidden states, where 0 is the embedding; DFlash counts layers. A speculators
+drafter with a smaller vocabulary has its own head ``lm_head`` and a table ``d2t`` of offsets.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ ANCHORED = "sample_from_anchor"
 KNOWN = ("dflash", "dspark", "dflash2")
 HEADS = ("markov_head.", "confidence_head.", "candidate_selector.")
 BACKBONE = ("layers.", "fc.", "hidden_norm.", "norm.", "lm_head.", "mask_embedding", "d2t", "t2d")
-"""How the names of the heads' tensors begin, and those of the backbone's."""
+"""HEADS and BACKBONE: the prefixes of tensor names in the heads and in the backbone."""
 BORROWED = ("embed_tokens.weight", "verifier_lm_head.weight", "verifier_norm.weight")
-"""Copies of the target's tensors."""
+"""The names of tensors that are copies of the target's."""
 
 
 @dataclass
 class DFlashConfig:
-    """The sizes of a block drafter. vocab_size: of the target."""
+    """The sizes of a block drafter. vocab_size: the size of the target's vocabulary."""
 
     vocab_size: int
     hidden_size: int
@@ -41,12 +42,13 @@ class DFlashConfig:
     max_position_embeddings: int = 1024
     rms_norm_eps: float = 1e-6
     rope_theta: float = 10000.0
-    draft_vocab_size: int = 0  # tokens of a head that is cut; 0: the whole head of the target
-    sample_from_anchor: bool = False  # whether the root's row drafts, too: the token after it
+    draft_vocab_size: int = 0  # number of tokens in a trimmed head; 0: the target's whole head
+    sample_from_anchor: bool = False  # whether the root's row also drafts a token, the one after it
 
     @classmethod
     def of(cls, raw: Mapping) -> DFlashConfig:
-        """From a config.json. Raises ValueError, KeyError, TypeError or AttributeError for one of another kind."""
+        """The sizes in the object of a config.json. Raises ValueError, KeyError, TypeError or AttributeError if it is
+        not the config of a block drafter."""
         entries = plain(raw)
         rope = entries.get("rope_parameters") or {}
         entries["rope_theta"] = entries.get("rope_theta") or rope.get("rope_theta", 10000.0)
@@ -67,8 +69,8 @@ class DFlashConfig:
 
 
 def plain(raw: Mapping) -> dict:
-    """The entries of a config under DFlash's names. Raises ValueError, whose message names the entry, for one that cannot be
-    read, and KeyError for one that is missing."""
+    """The entries of a config under DFlash's names. Raises ValueError, whose message names the entry, if an entry
+    cannot be used, and KeyError if an entry is missing."""
     kind = raw.get(SPECULATORS)
     if kind is None:
         return _of_authors(raw)
@@ -96,10 +98,10 @@ def plain(raw: Mapping) -> dict:
 
 
 def _of_authors(raw: Mapping) -> dict:
-    found = {**raw, **(raw.get("dflash_config") or {})}
+    entries = {**raw, **(raw.get("dflash_config") or {})}
     spark = any("DSpark" in str(name) for name in raw.get("architectures") or ())
-    found.setdefault(ANCHORED, spark)  # a block of DSpark's authors drafts from the root's row on
-    return _checked(found)
+    entries.setdefault(ANCHORED, spark)  # a block of DSpark's authors drafts from the root's row on
+    return _checked(entries)
 
 
 def _checked(entries: dict) -> dict:
@@ -109,22 +111,23 @@ def _checked(entries: dict) -> dict:
 
 
 def backbone(tensors: Mapping[str, Tensor], vocabulary: int, cut: bool) -> dict[str, Tensor]:
-    """The tensors of the backbone, without heads and copies of the target's. cut: whether it drafts some of the ``vocabulary``
-    tokens only. Raises ValueError, whose message ends a sentence."""
-    found = {
-        name: each
-        for name, each in tensors.items()
+    """The tensors of the backbone, without those of heads and copies of the target's tensors. cut: whether the drafter
+    has a trimmed head, for some of the ``vocabulary`` tokens. Raises ValueError for layers or tables that cannot be
+    used."""
+    weights = {
+        name: tensor
+        for name, tensor in tensors.items()
         if not name.startswith(HEADS) and name not in BORROWED
     }
-    if any("_conv." in name for name in found):
+    if any("_conv." in name for name in weights):
         raise ValueError("convolutions: DFlash2's layers with convolutions are not built here")
-    offsets = found.pop("d2t", None)
+    offsets = weights.pop("d2t", None)
     if not cut:
-        found.pop("lm_head.weight", None)
-        found.pop("t2d", None)
+        weights.pop("lm_head.weight", None)
+        weights.pop("t2d", None)
     elif offsets is not None:
         tokens = offsets.long() + torch.arange(len(offsets))
         if len(tokens) and not 0 <= int(tokens.min()) <= int(tokens.max()) < vocabulary:
             raise ValueError("d2t: it names tokens that the vocabulary does not have")
-        found["t2d"] = torch.zeros(vocabulary, dtype=torch.bool).index_fill(0, tokens, True)
-    return found
+        weights["t2d"] = torch.zeros(vocabulary, dtype=torch.bool).index_fill(0, tokens, True)
+    return weights

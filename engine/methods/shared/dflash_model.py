@@ -2,8 +2,8 @@
 
 The shape is that of the published DFlash checkpoints ("DFlash: Block Diffusion for Flash Speculative Decoding", 2026):
 tensor names, `config.json` and the meaning of `target_layer_ids` are theirs, so that a published drafter loads as well.
-Embedding and LM head are borrowed from the target and are not part of the model; of the head, all rows or (beyond the
-published shape) those of the tokens that the table ``t2d`` names.
+Embedding and LM head are borrowed from the target and are not part of the model. A model with a table ``t2d``, which
+goes beyond the published shape, uses only the rows of the head for the tokens in that table.
 
 A block has B rows: row 0 is the root (the last committed token, at position L), rows 1 .. B-1 are mask tokens at
 L+1 .. L+B-1. After the final norm and the target's LM head, row i gives the distribution of the token at position L+i.
@@ -50,7 +50,8 @@ class DFlashAttention(Attention):
     def forward(
         self, rows: Tensor, cos: Tensor, sin: Tensor, context: KeyValue, mask: Tensor | None = None
     ) -> Tensor:
-        """rows [..., R, H] see the context and all rows, or those that the bool mask [..., 1, R, T + R] allows."""
+        """Attention of rows [..., R, H] over T context rows and the R rows themselves -> [..., R, H]. mask: bool
+        [..., 1, R, T + R], True where a row may attend; None: everywhere."""
         queries = self.queries(rows, cos, sin)
         keys, values = (
             torch.cat(pair, dim=-2)
@@ -81,13 +82,15 @@ class DFlashLayer(nn.Module):
 class DFlashModel(ModulePart):
     key, noun = "denoiser", "diffusion drafter"
     make_context = None
-    """Makes the contexts of sequences (``engine.methods.shared.block_context``); set when it is opened."""
+    """A function that makes a context for a sequence (``engine.methods.shared.block_context``), set when the part is
+    opened; None: contexts run the plain module."""
 
     make_head = None
-    """Makes a faster function of a head that is cut; set when it is opened."""
+    """A function that makes a faster function of a trimmed head, set when the part is opened; None: the head runs as a
+    module."""
 
     def __init__(self, config: DFlashConfig, own_head: bool = False):
-        """own_head: whether a head that is cut has rows of its own."""
+        """own_head: whether a trimmed head has its own weights, instead of rows of the target's head."""
         super().__init__()
         self.config = config
         self.fc = nn.Linear(
@@ -171,11 +174,11 @@ class DFlashModel(ModulePart):
 
     @property
     def tokens(self) -> Tensor | None:
-        """int64 [K], ascending: those that a head that is cut has; None: all of the target's."""
+        """The tokens of a trimmed head, int64 [K] in ascending order; None if the head has all tokens of the target."""
         return self.t2d.nonzero()[:, 0] if self.config.draft_vocab_size else None
 
     def head_beside(self, target: LanguageModel) -> Head:
-        """Hidden states [.., H] after the final norm -> logits [.., V] over the target's vocabulary."""
+        """The head for this target: a function from hidden states [.., H] after the final norm to logits [.., V]."""
         if not self.config.draft_vocab_size:
             return target.head
         if target not in self._heads:
@@ -186,24 +189,27 @@ class DFlashModel(ModulePart):
         return self._heads[target]
 
     def turn(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """cos and sin at these positions of the text."""
+        """The rotary cos and sin, each positions.shape + [D], at these positions of the text."""
         return rotary(
             positions, self.config.head_dim, self.config.rope_theta, self.norm.weight.dtype
         )
 
     def project(self, features: Tensor) -> Tensor:
-        """Target hidden states of the feature layers side by side [..., T, n*H] -> context rows [..., T, H]."""
+        """The target's hidden states of the n feature layers, concatenated, [..., T, n*H] -> context rows [..., T,
+        H]."""
         return self.hidden_norm(self.fc(features))
 
     def context_kv(self, projected: Tensor, positions: Tensor) -> list[KeyValue]:
-        """Context rows [T, H] at positions [T] -> for each layer (k, v), each [Hkv, T, D], ready to be cached."""
+        """The keys and values of context rows [T, H] at positions [T], for the KV cache: a pair of [Hkv, T, D] for each
+        layer."""
         cos, sin = self.turn(positions)
         return [layer.self_attn.keys_values(projected, cos, sin) for layer in self.layers]
 
     def forward_block(
         self, block_embeddings: Tensor, positions: Tensor, context: list[KeyValue]
     ) -> Tensor:
-        """Block rows [B, H] at positions [B], over cached context -> hidden [B, H] after the final norm."""
+        """Run a block over the cached context: embeddings [B, H] at positions [B] -> hidden states [B, H] after the
+        final norm. context: the keys and values of each layer."""
         cos, sin = self.turn(positions)
         rows = block_embeddings
         for layer, keys_values in zip(self.layers, context, strict=True):
@@ -211,10 +217,11 @@ class DFlashModel(ModulePart):
         return self.norm(rows)
 
     def forward(self, features: Tensor, block_embeddings: Tensor, anchors: Tensor) -> Tensor:
-        """Training: many blocks of many sequences at once, equal to `forward_block` on each.
+        """Run many blocks of many sequences at once, for training; the result equals ``forward_block`` on each block.
 
-        features [S, T, n*H]; block_embeddings [S, A, B, H]; anchors int [S, A]: the position of each block's root,
-        whose block sees the features before it and its own rows. -> hidden [S, A, B, H]
+        features: [S, T, n*H]. block_embeddings: [S, A, B, H]. anchors: int [S, A], the position of each block's root; a
+        block sees the features before its root and its own rows. Returns the hidden states [S, A, B, H] after the final
+        norm.
         """
         sequences, blocks, width, _ = block_embeddings.shape
         projected = self.project(features)

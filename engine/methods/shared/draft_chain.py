@@ -54,7 +54,8 @@ class DraftChain(DraftModelDrafter):
         return self._chain(context, length, follows=self._worth_drawing)
 
     def _worth_drawing(self, tree: DraftTree, q: Tensor) -> bool:
-        """Whether the drafted tokens and one more from q [V] are likely to be kept: a question that knows no drawn token."""
+        """Whether the chance that all drafted tokens, and one more drawn from q [V], are accepted is at least
+        ``stop_below``. The answer depends on the laws, not on the tokens drawn from them."""
         chance = 1.0
         for place, law in enumerate([*tree.laws, q]):
             chance *= self._estimator.chance(log_odds(law), place)

@@ -1,4 +1,5 @@
-"""The draft model's side of a sequence: the text that it has read, and its rows for tree nodes."""
+"""The reader that runs a draft model over the text and over tree nodes, and the base class of drafters with a draft
+model."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
@@ -21,8 +22,9 @@ from engine.model.session import Session
 
 
 def stop_option(usual: float, what: str) -> Option:
-    """The option that says when to draft no further. For greedy decoding only: there q tells how likely a token is
-    to be the target's favourite, whereas a drawn token is often kept however small its q."""
+    """The option ``stop_below``: the chance below which a draft ends. It is for greedy decoding only, where a token's q
+    estimates the chance that it is the target's likeliest token. A drawn token is often accepted even if its q is
+    small."""
     words = f"{what} (0: never)."
     return Option("stop_below", "float", usual, words, 0.0, 1.0, advanced=True, only="greedy")
 
@@ -33,11 +35,10 @@ STOP = stop_option(
 
 
 class DraftReader:
-    """Feeds the nodes of a tree to a draft model and keeps the accepted rows.
+    """Feeds a text and the nodes of draft trees to a draft model, and commits the rows of accepted nodes.
 
-    q is over the target's vocabulary: the q of a draft model padded to another size is cut, or filled with
-    probability 0. q is on the host.
-    passes: how often the draft model was run.
+    Every q is on the host and over the target's vocabulary V. If the draft model's vocabulary has another size, because
+    it is padded, its q is cut or filled with probability 0. passes: how often the draft model was run.
     """
 
     def __init__(
@@ -50,9 +51,9 @@ class DraftReader:
         head_tokens: Tensor | None = None,
         features: tuple[int, ...] = (),
     ) -> None:
-        """features: indices into the model's hidden_states; ``states`` then holds these states at the tree nodes
-        that were read last, [R, n*H]. head_tokens: [K], the token of each row of the model's head, if the head was cut
-        (see ``engine.model.cut_head``); q is 0 for all other tokens."""
+        """features: indices of n of the model's hidden_states; if there are any, ``states`` holds these hidden states
+        [R, n*H] of the tree nodes that were read last. head_tokens: [K], the token of each row of a trimmed head (see
+        ``engine.model.cut_head``), where q is 0 for all other tokens; None for a whole head."""
         self._model = model
         self._head_tokens = None if head_tokens is None else head_tokens.to(model.device)
         self._session = model.session(CAPACITY, features)
@@ -68,10 +69,10 @@ class DraftReader:
         self.passes = 0
 
     def read(self, context: Sequence[int], expected: int = 1) -> Tensor:
-        """Catch up with the text; returns q [V] after its last token.
+        """Read the tokens of the text that were not read yet; returns q [V] after its last token.
 
-        expected: the most rows of q that the caller will ask for, where each follows the likeliest token of the row
-        before. The draft model may read several of these tokens in one pass."""
+        expected: the most rows of q that the caller will request in this step for a greedy chain, where each row
+        follows the likeliest token of the row before. The draft model may compute several of these rows in one call."""
         if expected == 1 or self._ahead is None:
             return self.law(self.read_logits(context))
         self._row_of = {ROOT: -1}
@@ -80,7 +81,8 @@ class DraftReader:
         return q
 
     def read_logits(self, context: Sequence[int]) -> Tensor:
-        """Like ``read``, but without constraint, temperature and truncation: logits in the draft's own vocabulary."""
+        """Read the text like ``read``; returns the logits after its last token, in the draft model's vocabulary, before
+        constraint, temperature and truncation."""
         self._row_of = {ROOT: -1}
         if self._ahead is not None:
             self._ahead.forget()
@@ -96,12 +98,15 @@ class DraftReader:
         return self._session
 
     def read_masks(self, context: Sequence[int], mask: int, count: int) -> Tensor:
-        """Catch up with the text, and read ``count`` - 1 masks behind it in the same pass: q [count, V] of the tokens that come
-        next, each blind to those before it. The masks are forgotten, and no constraint is applied."""
+        """Read the text, and ``count`` - 1 mask tokens behind it in the same pass; returns q [count, V] of the next
+        ``count`` tokens. No row depends on the tokens that the rows before it predict. The mask rows are not kept, and
+        no constraint is applied."""
         session = self._session
         self._row_of = {ROOT: -1}
         fresh = context[session.length :]
-        begin = max(0, len(fresh) - 1 - count)  # a prompt; more tokens than a step can write
+        begin = max(
+            0, len(fresh) - 1 - count
+        )  # above 0 only for a prompt: a step writes fewer tokens
         if begin:
             session.prefill(fresh[:begin], layers=())
         rows = [*fresh[begin:], *[mask] * (count - 1)]
@@ -115,12 +120,12 @@ class DraftReader:
         return self._session.extend(tokens)
 
     def law(self, logits: Tensor) -> Tensor:
-        """The logits from ``read_logits`` -> q [V]"""
+        """The logits from ``read_logits`` -> q [V], with constraint, temperature and truncation applied."""
         return self._q(logits if self._constraint is None else self._constrained(logits, ROOT))
 
     def expand(self, nodes: Sequence[int], tokens: Sequence[int], parents: Sequence[int]) -> Tensor:
-        """Read tree nodes, parents before children, in one pass; in none if all were read ahead. Returns
-        q [len(nodes), V]."""
+        """Read tree nodes, parents before children; returns q [len(nodes), V] after each node. This takes one pass, or
+        no pass if all nodes were read ahead."""
         requests = list(zip(nodes, tokens, parents, strict=True))
         laws = self._read_before(requests)
         rest = [row for row in requests if row[0] not in laws]
@@ -132,17 +137,18 @@ class DraftReader:
         return torch.stack([row.q for row in rows]) if len(rows) > 1 else rows[0].q[None]
 
     def _read_before(self, requests: Sequence[tuple[int, int, int]]) -> dict[int, ReadRow]:
-        """The nodes whose rows were read ahead. requests: node, token and parent of each."""
+        """Node -> its row, for those of the requested nodes whose rows were read ahead. requests: (node, token,
+        parent)."""
         laws = {}
         for node, token, parent in requests if self._ahead is not None else ():
-            taken = self._ahead.take(token, self._row_of.get(parent), len(requests) == 1)
+            row = self._ahead.take(token, self._row_of.get(parent), len(requests) == 1)
             self.passes += self._ahead.read
-            if taken is not None:
-                self._row_of[node], laws[node] = taken
+            if row is not None:
+                self._row_of[node], laws[node] = row
         return laws
 
     def _passed(self, requests: Sequence[tuple[int, int, int]]) -> list[ReadRow]:
-        """Read these nodes in one pass."""
+        """The rows of these nodes (node, token, parent), read in one pass."""
         nodes, tokens, parents = zip(*requests, strict=True)
         parent_rows = []
         for row, (node, parent) in enumerate(zip(nodes, parents, strict=True), self._session.rows):
@@ -161,7 +167,8 @@ class DraftReader:
         return read_rows(tokens, self._q(logits), states)
 
     def _spread(self, logits: Tensor) -> Tensor:
-        """logits [..., K] of a cut head -> [..., V]."""
+        """Logits [..., K] of a trimmed head -> logits [..., V], where tokens that the head lacks have ``NEVER``. The
+        logits of a whole head are returned as they are."""
         if self._head_tokens is None:
             return logits
         spread = logits.new_full((*logits.shape[:-1], self._vocabulary), NEVER)
@@ -173,21 +180,22 @@ class DraftReader:
         return self._constraint.applied(logits, self._path_of[node])
 
     def renumber(self, place_of: Mapping[int, int]) -> None:
-        """Take over the new numbers of the tree's nodes; rows of nodes without a new number are never kept."""
+        """Rename nodes after their tree was renumbered. place_of: old number -> new number; nodes without a new number
+        are dropped."""
         rows = {place_of[node]: row for node, row in self._row_of.items() if node in place_of}
         self._row_of = {ROOT: -1} | rows
 
     def keep(self, path: Sequence[int]) -> None:
-        """Commit the part of the accepted path that was read."""
+        """Commit the rows of those nodes of the accepted path that the draft model has read."""
         self._session.commit([self._row_of[node] for node in path if node in self._row_of])
 
     def rewind(self, length: int) -> None:
-        """Forget everything read beyond the first ``length`` tokens of the text."""
+        """Forget the rows of all tokens after the first ``length`` tokens of the text."""
         self._session.rewind(length)
 
     def _q(self, logits: Tensor) -> Tensor:
-        """logits [..., v] of the draft model -> q [..., V]. Raises UserError for NaN if the host
-        has the numbers."""
+        """Logits [..., v] of the draft model -> q [..., V] on the host. Raises UserError for NaN, unless the model
+        computes asynchronously."""
         if not self._model.asynchronous:
             refuse_nan(logits, self._model.name)
         size = logits.shape[-1]
@@ -200,14 +208,14 @@ class DraftReader:
 
 
 class DraftModelDrafter(Drafter):
-    """A drafter whose guesses come from a draft model of its own."""
+    """Base class of drafters whose guesses come from a separate draft model."""
 
     needs = {"draft": "draft"}
     draw_kinds = ("iid",)
     reader_class: ClassVar[type[DraftReader]] = DraftReader
 
     head_tokens: Tensor | None = None
-    """The tokens of a draft model's head that was cut; see ``DraftReader``."""
+    """The tokens of the draft model's trimmed head; None for a whole head. See ``DraftReader``."""
 
     def __init__(self, settings, draft: LanguageModel, vocabulary: int) -> None:
         super().__init__(settings)
@@ -225,7 +233,7 @@ class DraftModelDrafter(Drafter):
         self.stop_below = self.settings.get("stop_below", 0.0) if self.sampling.greedy else 0.0
 
     def _reading(self, model: LanguageModel) -> DraftReader:
-        """A reader that has read nothing of this text yet."""
+        """A new reader of the current text, which has read no token yet."""
         return self.reader_class(
             model,
             self.vocabulary,
@@ -254,9 +262,9 @@ class DraftModelDrafter(Drafter):
         reads: Callable[[DraftTree], bool] = lambda tree: True,
         follows: Callable[[DraftTree, Tensor], bool] = lambda tree, q: True,
     ) -> DraftTree:
-        """Draft at most ``length`` tokens, one after another. After each token but the last, ``reads`` decides whether
-        the draft model reads it, and ``follows`` then decides, given q [V] behind it, whether another one follows. The
-        token itself stays in any case."""
+        """A chain of at most ``length`` drafted tokens. After each token but the last, ``reads(tree)`` decides whether
+        the draft model reads that token, and ``follows(tree, q)``, with q [V] after it, whether another token is
+        drafted. If either says no, the chain ends with that token."""
         tree, parent = DraftTree(), ROOT
         drawn = None if self.sampling.greedy else self.chance.uniforms(length)
         q = self._reader.read(context, 1 if drawn is not None else length)
@@ -271,11 +279,12 @@ class DraftModelDrafter(Drafter):
         return tree
 
     def _likely(self, tree: DraftTree) -> bool:
-        """Whether the next token is likely to be reached; see ``stop_option``."""
+        """Whether the product of the q of all drafted tokens is at least ``stop_below``; see ``stop_option``."""
         return not self.stop_below or prod(tree.q) >= self.stop_below
 
     def _pick(self, q: Tensor, drawn: Tensor | None) -> tuple[Kind, int]:
-        """The kind of the next draw, and its token. drawn: a uniform; None in greedy decoding."""
+        """The kind of the next draw, and the token picked from q [V]. drawn: a uniform random number; None in greedy
+        decoding."""
         if drawn is None:
             return "one_hot", likeliest(q)
         return "iid", int(self.chance.pick(q, drawn))

@@ -1,5 +1,7 @@
-"""Draft models: causal language models that share the target's tokenizer, and need no files of their own for it; or copies
-of some of the target's layers."""
+"""Opens draft models: causal language models with the target's tokenizer, or copies of some of the target's layers.
+
+The folder of such a draft model may lack tokenizer files.
+"""
 
 import copy
 from pathlib import Path
@@ -20,18 +22,18 @@ TOKENIZERS = (
     "vocab.json",
     "vocab.txt",
 )
-"""The files by which a folder has a tokenizer of its own."""
+"""A folder with one of these files has its own tokenizer."""
 _BESIDE: WeakKeyDictionary[LanguageModel, dict[str, LanguageModel]] = WeakKeyDictionary()
-"""The drafts that were opened beside a target, whose weights they share, by their paths."""
+"""Target -> path -> opened draft, for drafts that share weights with their target."""
 
 
 def _load(path: str, target: LanguageModel, dtype, device: str) -> LanguageModel:
     if LAYERS in read_config(Path(path)):
-        known = _BESIDE.setdefault(target, {})
-        if path not in known:
+        drafts = _BESIDE.setdefault(target, {})
+        if path not in drafts:
             part = LayersDraft.open(path, target, dtype, device)
-            known[path] = part.beside(target, Path(path).name)
-        return known[path]
+            drafts[path] = part.beside(target, Path(path).name)
+        return drafts[path]
     return open_draft(path, target, dtype, device)
 
 
@@ -47,7 +49,7 @@ def open_draft(path: str, target: LanguageModel, dtype, device: str) -> Language
 
 @torch.no_grad()
 def tiny_draft(target: LanguageModel, opener: Opener) -> LanguageModel:
-    """The target with a little noise on its weights: its guesses are often right, but not always."""
+    """A copy of the target with a little noise on its weights, so that most of its guesses are right, but not all."""
     module = copy.deepcopy(target.model)
     for weight in module.parameters():
         weight += 0.1 * torch.randn_like(weight)

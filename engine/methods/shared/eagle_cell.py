@@ -4,9 +4,10 @@ EAGLE (Li et al., "EAGLE: Speculative Sampling Requires Rethinking Feature Uncer
 (2024) read the state that feeds the target's head. EAGLE-3 ("EAGLE-3: Scaling up Inference Acceleration of
 Large Language Models via Training-Time Test", 2025) fuses three lower layers into one state and reads
 its own states from there on. P-EAGLE ("P-EAGLE: Parallel-Drafting EAGLE with Scalable Training", 2026) reads a learned
-feature and a mask token where nothing is written yet, and drafts all tokens in one pass. A multi-token-prediction layer (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024) is the
-cell of EAGLE-1 with a norm on each half of a pair, all of a layer's norms, and one at its end. One class serves them
-all; names of tensors are those of vLLM's ``speculators`` for EAGLE-3.
+feature and a mask token in place of tokens that are not written yet, and drafts all tokens in one pass. A
+multi-token-prediction layer (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024) is the cell of EAGLE-1 with more norms:
+on each half of a pair, before its first layer and at its end. One class serves them all; the names of tensors are those
+of vLLM's ``speculators`` for EAGLE-3.
 
 Row i of a text is the pair of feature i and token i + 1. From it the cell makes the *state* that stands in for
 feature i + 1: a head turns that state into the law of token i + 2, and the state is half of the next pair.
@@ -30,13 +31,13 @@ from engine.methods.shared.trimmed_head import rows_of
 from engine.model.layers import shallow
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
-"""(layer, queries [.., Hq, R, D], keys and values [.., Hkv, R, D] of the same rows) -> [.., Hq, R, D]; the
-caller decides what the rows see besides themselves."""
+"""Attention of a layer: (layer, queries [.., Hq, R, D], keys and values [.., Hkv, R, D] of the same rows) ->
+[.., Hq, R, D]. The function also decides which other rows these rows see."""
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """Which of the optional tensors a checkpoint has."""
+    """Which of the optional tensors and tables a checkpoint has."""
 
     fc_bias: bool = False
     attention_bias: bool = False
@@ -53,8 +54,9 @@ class Pieces:
 
 
 class EagleLayer(nn.Module):
-    """A Llama layer. The first one has no input norm (EAGLE-1), or attends on state and embedding side by
-    side, each with a norm of its own (EAGLE-3); that of MTP is like all others."""
+    """A Llama layer of the cell. In EAGLE-1 the first layer has no input norm. In EAGLE-3 the first layer's attention
+    reads the embedding and the state, concatenated, each after its own norm. In MTP the first layer is a plain Llama
+    layer."""
 
     def __init__(self, config: EagleConfig, pieces: Pieces, index: int) -> None:
         super().__init__()
@@ -80,21 +82,23 @@ class EagleLayer(nn.Module):
         self.post_attention_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
 
     def forward(self, rows: Tensor, embedded: Tensor, turn, attend) -> Tensor:
-        """rows, embedded [.., R, H] -> [.., R, H]"""
+        """States and embeddings of the same rows, both [.., R, H] -> states [.., R, H]."""
         if self.fused:
             normed = self.hidden_norm(rows)
-            given = torch.cat([self.input_layernorm(embedded), normed], -1)
+            attended = torch.cat([self.input_layernorm(embedded), normed], -1)
             rows = normed if self.norm_before_residual else rows
         else:
-            given = rows if self.bare else self.input_layernorm(rows)
-        rows = rows + self.self_attn(given, turn, attend)
+            attended = rows if self.bare else self.input_layernorm(rows)
+        rows = rows + self.self_attn(attended, turn, attend)
         return rows + self.mlp(self.post_attention_layernorm(rows))
 
 
 class FeatureSampler(nn.Module):
-    """FSPAD (Gui et al., "Boosting Lossless Speculative Decoding via Feature Sampling and Partial Alignment
-    Distillation", 2024): in a wider space, the written token, of which a feature knew only the law, gates what is read
-    of that feature."""
+    """Adds a gated projection to each feature, where the embedding of the token drawn after it is the gate.
+
+    FSPAD (Gui et al., "Boosting Lossless Speculative Decoding via Feature Sampling and Partial Alignment Distillation",
+    2024). The feature alone determines only the law of that token. The projection has the inner size ``wide``.
+    """
 
     def __init__(self, width: int, wide: int) -> None:
         super().__init__()
@@ -103,20 +107,20 @@ class FeatureSampler(nn.Module):
         self.down_proj = nn.Linear(wide, width, bias=False)
 
     def forward(self, features: Tensor, embedded: Tensor) -> Tensor:
-        """[.., R, H] each -> [.., R, H]"""
+        """Features and the embeddings of the next tokens, both [.., R, H] -> features [.., R, H]."""
         return features + self.down_proj(F.silu(self.gate_proj(embedded)) * self.up_proj(features))
 
 
 class EagleCell(nn.Module):
-    """Only the weights; an ``EagleContext`` holds the text read so far.
+    """The weights of an EAGLE cell; an ``EagleContext`` holds the text read so far.
 
-    Embeddings and head are borrowed from the target if the checkpoint has none; of the head, only the rows of the cell's
-    own vocabulary if it has one (``beside``).
+    A cell without embeddings or head uses the target's. A cell with a smaller vocabulary and no head uses the rows of
+    the target's head for its own tokens (``beside``).
     """
 
     make_context = None
-    """Makes the contexts of texts (``engine.methods.shared.eagle_context``) if there is a faster way than the
-    module's; set when it is opened."""
+    """A function that makes the context of a text (``engine.methods.shared.eagle_context``), set when the part is
+    opened; None: contexts run the plain module."""
 
     def __init__(self, config: EagleConfig, pieces: Pieces | None = None) -> None:
         super().__init__()
@@ -129,8 +133,8 @@ class EagleCell(nn.Module):
         fused = FUSED_LAYERS * config.target_hidden_size
         pair = (hidden, hidden) if config.layout == "mtp" else ()
         self.pair_norms = nn.ModuleList(nn.RMSNorm(width, eps=eps) for width in pair)
-        each = [config.target_hidden_size] * (FUSED_LAYERS * pieces.fc_norm)
-        self.fc_norm = nn.ModuleList(nn.RMSNorm(width, eps=eps) for width in each)
+        widths = [config.target_hidden_size] * (FUSED_LAYERS * pieces.fc_norm)
+        self.fc_norm = nn.ModuleList(nn.RMSNorm(width, eps=eps) for width in widths)
         self.input_norm = nn.RMSNorm(fused, eps=eps) if pieces.input_norm else None
         self.fc = nn.Linear(fused if config.fused else 2 * hidden, hidden, bias=pieces.fc_bias)
         unseen = fused if config.fused else config.target_hidden_size
@@ -152,39 +156,40 @@ class EagleCell(nn.Module):
 
     @property
     def target_tokens(self) -> Tensor | None:
-        """int64 [draft vocabulary]: the target's token for each of the draft's; None if they are the
-        same."""
+        """The target's token for each token of the cell's own vocabulary, int64 [v]; None if the cell has no vocabulary
+        of its own."""
         if not self.pieces.own_vocabulary:
             return None
         return self.d2t + torch.arange(len(self.d2t), device=self.d2t.device)
 
     def turn(self, places: Tensor) -> tuple[Tensor, Tensor]:
-        """cos and sin, each places.shape + [D]; the halves of a head rotate together, as in Llama."""
+        """The rotary cos and sin of these places, both of shape places.shape + [D]; the halves of a head rotate
+        together, as in Llama."""
         angles = places[..., None].float() * self._frequencies.float()
         angles = torch.cat([angles, angles], -1)
         dtype = self.fc.weight.dtype
         return (angles.cos() * self._factor).to(dtype), (angles.sin() * self._factor).to(dtype)
 
     def fuse(self, features: Tensor) -> Tensor:
-        """The target's features [.., n*Ht] -> states [.., H], as the cell would have given them."""
+        """The target's features [.., n*Ht] -> states [.., H], the form in which the cell reads and predicts them."""
         if not self.config.fused:
             return features
         if self.fc_norm:
-            each = features.chunk(len(self.fc_norm), -1)
+            layers = features.chunk(len(self.fc_norm), -1)
             features = torch.cat(
-                [norm(one) for norm, one in zip(self.fc_norm, each, strict=True)], -1
+                [norm(layer) for norm, layer in zip(self.fc_norm, layers, strict=True)], -1
             )
         return self.fc(features if self.input_norm is None else self.input_norm(features))
 
     def mask_state(self) -> Tensor:
-        """[1, H]: stands for the state at a token that the target has not read (P-EAGLE)."""
+        """The learned state [1, H] that the cell reads for a token that the target has not read (P-EAGLE)."""
         return self.fuse(self.mask_hidden[0])
 
     def forward(
         self, states: Tensor, embedded: Tensor, turn: tuple[Tensor, Tensor], attend: Attend
     ) -> Tensor:
-        """Pairs of a state and the embedding of the token after it, each [.., R, H] -> the states
-        [.., R, H] at those tokens."""
+        """Predict the next states. states: [.., R, H]. embedded: [.., R, H], the embedding of the token after each
+        state. Returns the state [.., R, H] at each of these tokens."""
         if self.feature_sampler is not None:
             states = self.feature_sampler(states, embedded)
         pair = [embedded, states]
@@ -196,26 +201,28 @@ class EagleCell(nn.Module):
         return self.norm(rows) if self.config.norm_output else rows
 
     def beside(self, target: nn.Module) -> EagleCell:
-        """The cell with rows of a target's head for the tokens of its own vocabulary, if it has no rows for them: a view
-        that shares all else. target: the transformers module, of the same width."""
+        """The cell with a head for its own vocabulary. A cell that needs one and has none gets the rows of the target's
+        head, as a shallow copy that shares all other tensors; any other cell is returned as it is. target: a
+        transformers module."""
         if self.lm_head is not None or not self.pieces.own_vocabulary:
             return self
         rows = rows_of(target, self.target_tokens).to(self.fc.weight)
         head = nn.Linear(rows.shape[1], rows.shape[0], bias=False, device="meta")
         head.weight = nn.Parameter(rows, requires_grad=False)
-        made = shallow(self)
-        made.lm_head = head
-        return made
+        cell = shallow(self)
+        cell.lm_head = head
+        return cell
 
     def embed(self, tokens: Tensor, borrowed: Callable[[Tensor], Tensor]) -> Tensor:
-        """[R] -> [R, H]. borrowed: the target's embeddings."""
+        """The embeddings [R, H] of tokens [R]. borrowed: the target's embeddings, used if the cell has none."""
         return borrowed(tokens) if self.embed_tokens is None else self.embed_tokens(tokens)
 
     def logits(self, states: Tensor, borrowed: Callable[[Tensor], Tensor]) -> Tensor:
-        """[.., H] -> logits over the draft's own vocabulary, or the target's. borrowed: the target's head.
+        """States [.., H] -> logits [.., v] over the cell's own vocabulary, or the target's. borrowed: the target's
+        head, used if the cell has none.
 
-        With a readout of its own (FSPAD's partial alignment), a state need not be both the next feature and the
-        head's input.
+        A cell with a readout (FSPAD's partial alignment) adds a projection of the state to the head's input, so that
+        the state need not be both the next feature and the head's input.
         """
         if self.readout is not None:
             states = states + self.readout(states)
@@ -223,13 +230,13 @@ class EagleCell(nn.Module):
         return borrowed(normed) if self.lm_head is None else self.lm_head(normed)
 
     def named(self, drafted: Tensor) -> Tensor:
-        """Tokens of the draft's own vocabulary -> the target's tokens."""
+        """Tokens of the cell's own vocabulary -> the target's tokens."""
         tokens = self.target_tokens
         return drafted if tokens is None else tokens[drafted]
 
     def spread(self, logits: Tensor, size: int) -> Tensor:
-        """logits over the draft's vocabulary [.., v] -> over the target's [.., size], -inf for tokens that
-        the draft does not know."""
+        """Logits [.., v] over the cell's own vocabulary -> logits [.., size] over the target's, with -inf for tokens
+        that the cell's vocabulary lacks."""
         tokens = self.target_tokens
         if tokens is None and logits.shape[-1] == size:
             return logits

@@ -1,9 +1,10 @@
-"""Shapes of an EAGLE cell, read from the config.json of any published layout.
+"""The configuration of an EAGLE cell, read from the config.json of any published layout.
 
 Layouts: ``eagle`` (EAGLE-1 and 2), ``eagle3`` (the authors' EAGLE-3), ``speculators`` (vLLM's, with
-``speculators_model_type: eagle3``), ``peagle`` (the same with ``speculators_model_type: peagle``) and ``mtp`` (a
-multi-token-prediction layer, in its base checkpoint or taken out of it). Everything that a config leaves open, such as biases and norms, follows from
-the tensors (``engine.methods.shared.eagle_layout``), because configs are often copies of the target's.
+``speculators_model_type: eagle3``), ``peagle`` (vLLM's, with ``speculators_model_type: peagle``) and ``mtp`` (a
+multi-token-prediction layer, in its base checkpoint or taken out of it). Biases and norms are read from the tensors
+instead (``engine.methods.shared.eagle_layout``), because many configs are copies of the target's and say nothing true
+about them.
 """
 
 from __future__ import annotations
@@ -20,37 +21,40 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 Layout = Literal["eagle", "eagle3", "speculators", "peagle", "mtp"]
 UNSTEADY = ("dynamic", "longrope")
-"""Kinds of rotary angles that depend on the length of the text; with them, keys made earlier would be wrong."""
+"""Kinds of rotary angles that depend on the length of the text. They are refused, because cached keys would become
+wrong."""
 FUSED = ("eagle3", "speculators", "peagle")
 """The layouts of cells that read several lower layers of the target."""
 FUSED_LAYERS = 3
-"""The target's layers that an EAGLE-3 cell fuses."""
+"""How many of the target's layers an EAGLE-3 cell fuses."""
 SPECULATORS = "speculators_model_type"
 """The entry of config.json that vLLM's ``speculators`` writes."""
 PUBLISHED = {
     "speculators": ("eagle3", "Eagle3DraftModel"),
     "peagle": ("peagle", "PEagleDraftModel"),
 }
-"""Layout -> what that entry says, and the name of the class."""
+"""Layout -> the value of the entry ``SPECULATORS``, and the name of the architecture."""
 SAMPLING = "feature_sampling_size"
-"""The entry of config.json for the width in which features are sampled (FSPAD)."""
+"""The entry of config.json for the inner size of the feature sampler (FSPAD)."""
 MASKS = ("mask_token_id", "pard_token", "ptd_token_id")
-"""The entries of config.json for the token that stands for one that is not written yet: of speculators, and the two that vLLM
-reads."""
+"""The entries of config.json that may name the mask token, read for tokens that are not written yet: the entry of
+speculators, and the two that vLLM reads."""
 MOST_NUMBER = 1 << 24
 MOST = {"num_attention_heads": 1024, "head_dim": 4096, "num_hidden_layers": 64}
-"""Largest sizes in a configuration, and ``MOST_NUMBER`` for all others: nothing is made for a larger one."""
+"""The largest values that are accepted in a configuration; ``MOST_NUMBER`` holds for sizes without an entry here."""
 
 
 @dataclass(frozen=True)
 class EagleConfig:
-    """hidden_size H: of the cell. target_hidden_size: of the features. vocab_size: the target's.
-    feature_layers: indices into the target's hidden_states, or () for the usual ones. rope: the
-    config's entries on rotary positions. sampling_size: width in which FSPAD samples features; 0: they are read as
-    they are. norm_before_residual: whether the first layer of an EAGLE-3 cell adds
-    to its normed input. norm_output: whether the normed state, which the head reads, is also the state that is read next
-    (EAGLE-3.1, MTP). mask_token: read in the place of a token that is not written yet (P-EAGLE); None: no such token is
-    named. Raises ValueError or TypeError for values that are not numbers."""
+    """The configuration of an EAGLE cell.
+
+    hidden_size: the size H of the cell's states. target_hidden_size: the size Ht of the target's features.
+    vocab_size: the target's. feature_layers: indices of the target's hidden_states; (): see ``layers_of``.
+    rope: the config's entries on rotary positions. sampling_size: the inner size of FSPAD's feature sampler; 0: no
+    sampler. norm_before_residual: whether the residual of an EAGLE-3 cell's first layer starts at the normed input.
+    norm_output: whether the state that the cell reads next is the normed one, which the head reads (EAGLE-3.1, MTP).
+    mask_token: the token read in place of one that is not written yet (P-EAGLE); None: the config names none.
+    """
 
     layout: Layout
     vocab_size: int
@@ -74,19 +78,20 @@ class EagleConfig:
 
     @property
     def fused(self) -> bool:
-        """Whether it reads three layers of the target, as EAGLE-3 does, and not only the last state."""
+        """Whether the cell reads three layers of the target, as EAGLE-3 does, and not only the last hidden state."""
         return self.layout in FUSED
 
     def layers_of(self, target_layers: int) -> tuple[int, ...]:
-        """The indices of the hidden_states that it reads, for a target of L layers: the last one, after
-        the final norm, or for EAGLE-3 usually those that enter layers 2, L / 2 and L - 3."""
+        """The indices of the target's hidden_states that the cell reads, for a target of L layers. A fused cell reads
+        ``feature_layers``, or the inputs of layers 2, L / 2 and L - 3 if there are none. Any other cell reads the last
+        hidden state, after the final norm."""
         if not self.fused:
             return (target_layers,)
         return self.feature_layers or (2, target_layers // 2, target_layers - 3)
 
     def inverse_frequencies(self) -> tuple[list[float], float]:
-        """The inverse frequencies of the rotary positions, [head_dim / 2], and the factor on cos and sin. Raises ValueError
-        for a kind of position that a cell cannot have."""
+        """The head_dim / 2 inverse frequencies of the rotary positions, and the factor on cos and sin. Raises
+        ValueError for a kind of rotary positions that a cell cannot use."""
         llama = LlamaConfig(
             hidden_size=self.hidden_size,
             num_attention_heads=self.num_attention_heads,
@@ -113,13 +118,14 @@ class EagleConfig:
 
     @classmethod
     def read(cls, raw: dict, layout: Layout, layers: int = 1) -> EagleConfig:
-        """From the JSON object of a config of this layout. layers: that the tensors have, because some configs tell the target's.
-        Raises KeyError, TypeError or ValueError."""
+        """The configuration in the JSON object ``raw`` of this layout. layers: the number of layers among the tensors,
+        used because some configs name the target's number of layers. Raises KeyError, TypeError or ValueError if an
+        entry is missing or wrong."""
         inner = raw["transformer_layer_config"] if SPECULATORS in raw else raw
         if layout == "mtp":
             inner = inner.get("text_config", inner)
         heads, hidden = inner["num_attention_heads"], inner["hidden_size"]
-        found = cls(
+        config = cls(
             layout=layout,
             vocab_size=inner["vocab_size"],
             hidden_size=hidden,
@@ -142,8 +148,8 @@ class EagleConfig:
             norm_output=layout == "mtp" or (layout in FUSED and bool(raw.get("norm_output"))),
             mask_token=next((raw[name] for name in MASKS if raw.get(name) is not None), None),
         )
-        found.check()
-        return found
+        config.check()
+        return config
 
     def check(self) -> None:
         """Raises ValueError for a size that no cell has."""
@@ -176,7 +182,7 @@ class EagleConfig:
             raise ValueError(f"rms_norm_eps is {self.rms_norm_eps}")
 
     def write(self) -> dict:
-        """The JSON object of a config of its layout."""
+        """The JSON object of this configuration, in the form of its layout."""
         inner = {
             "model_type": "llama",
             **{name: getattr(self, name) for name in _PLAIN},
@@ -215,31 +221,33 @@ _PLAIN = (
 
 
 def _feature_layers(raw: dict) -> tuple[int, ...]:
-    """vLLM's numbers count hidden_states. SGLang's are in ``eagle_config`` and count the layers whose outputs
-    are read: SGLang's [1, 46, 90] are hidden_states 2, 47 and 91, the usual ones for 94 layers."""
-    given, shift = raw.get("eagle_aux_hidden_state_layer_ids"), 0
-    if not given:
-        given = (raw.get("eagle_config") or {}).get("eagle_aux_hidden_state_layer_ids")
+    """The indices of hidden_states that a config names; () if it names none. vLLM's entry counts hidden_states.
+    SGLang's entry, in ``eagle_config``, counts the layers whose outputs are read: SGLang's [1, 46, 90] are
+    hidden_states 2, 47 and 91. Raises ValueError for other values than small integers."""
+    named, shift = raw.get("eagle_aux_hidden_state_layer_ids"), 0
+    if not named:
+        named = (raw.get("eagle_config") or {}).get("eagle_aux_hidden_state_layer_ids")
         shift = 1
-    found = tuple(given or ())
-    if not all(isinstance(layer, int) and 0 <= layer < 1024 for layer in found):
-        raise ValueError(f"its feature layers are {list(found)}")
-    return tuple(layer + shift for layer in found)
+    layers = tuple(named or ())
+    if not all(isinstance(layer, int) and 0 <= layer < 1024 for layer in layers):
+        raise ValueError(f"its feature layers are {list(layers)}")
+    return tuple(layer + shift for layer in layers)
 
 
 def _rope(inner: dict) -> dict:
-    """The rotary entries of a config of transformers 5 (``rope_parameters``) or of an older one."""
-    given = {**(inner.get("rope_scaling") or {}), **(inner.get("rope_parameters") or {})}
-    if "type" in given:
-        given.setdefault("rope_type", given.pop("type"))
-    theta = given.get("rope_theta") or inner.get("rope_theta") or 10000.0
+    """The rotary entries of a config in the form of transformers 5, whether it has ``rope_parameters`` or the older
+    ``rope_scaling``. Raises ValueError for a wrong ``rope_theta``."""
+    entries = {**(inner.get("rope_scaling") or {}), **(inner.get("rope_parameters") or {})}
+    if "type" in entries:
+        entries.setdefault("rope_type", entries.pop("type"))
+    theta = entries.get("rope_theta") or inner.get("rope_theta") or 10000.0
     if not isinstance(theta, int | float) or not 0 < theta < math.inf:
         raise ValueError(f"rope_theta is {theta!r}")
-    return {"rope_type": "default", **given, "rope_theta": float(theta)}
+    return {"rope_type": "default", **entries, "rope_theta": float(theta)}
 
 
 def tiny_config(target, layout: Layout = "eagle") -> EagleConfig:
-    """The configuration of a cell for a tiny target."""
+    """The configuration of a tiny cell of one layer for this target."""
     return EagleConfig(
         layout=layout,
         norm_output=layout == "mtp",

@@ -1,8 +1,7 @@
-"""Keys and values of one text in an EAGLE cell, and the rows of a draft tree after them.
+"""The context of an EAGLE cell: keys and values of the committed text, and after them those of the draft tree.
 
-A row is a pair: the feature at a place and the token after it. Pairs with the target's own features are
-committed and stay; drafted pairs follow them until the next pairs overwrite them. No step copies
-anything of the text.
+A row is a pair: the feature at a place and the token after it. Pairs with the target's own features are committed and
+stay. Drafted pairs stand behind them until the next committed pairs overwrite them. No step copies committed rows.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from engine.methods.shared.eagle_cell import EagleCell
 from engine.methods.shared.module_columns import ModuleColumns, causal
 from engine.model.language_model import LanguageModel
 
-MOST_ROWS = 512  # of one pass over a prompt; bounds the mask
+MOST_ROWS = 512  # the most rows of one pass over a prompt, which bounds the size of the mask
 
 
 @dataclass(frozen=True)
 class Read:
-    """Rows that the cell has read: their states [R, H], and logits [R, v] in the cell's own vocabulary after them."""
+    """The output of the cell for R rows: states [R, H], and logits [R, v] in the cell's own vocabulary."""
 
     states: Tensor
     logits: Tensor
@@ -43,30 +42,34 @@ class EagleContext(ABC):
 
     @abstractmethod
     def read(self, states: Tensor, embedded: Tensor, ahead: int = 0) -> Read:
-        """Commit pairs that follow the committed ones, states and embeddings [R, H], but for the last ``ahead`` of them, which
-        stand for what is not written yet; drafted rows are forgotten. Returns the row of the last committed pair and those
-        behind it."""
+        """Read the next pairs, states and embeddings [R, H], and commit all but the last ``ahead`` pairs, which stand
+        for tokens that are not written yet. All drafted rows are forgotten. Returns the row of the last committed pair
+        and the ``ahead`` rows behind it."""
 
     @abstractmethod
     def grow(self, states: Tensor, embedded: Tensor, depth: int, seen: Tensor | None) -> Read:
-        """Read drafted pairs [R, H], all at one depth of the tree, 0 for the first after the text. seen: bool
-        [R, S + R], the drafted rows that each row sees besides all committed ones; None: all of them."""
+        """Read drafted pairs, states and embeddings [R, H], all at one depth of the tree; depth 0 is the first after
+        the text. seen: bool [R, S + R], which drafted rows each row sees; None: all of them. Every row sees all
+        committed rows."""
 
     @property
     def blocks(self) -> Sequence[int]:
-        """Numbers of levels for which ``read_ahead`` and ``grow_ahead`` take less time than as many passes."""
+        """The numbers of levels that ``read_ahead`` and ``grow_ahead`` can read faster than the same number of separate
+        passes."""
         return ()
 
     def expect(self, coming: Expected) -> None:
-        """Prepare, before a text is timed, for reading ahead in a text of this size."""
+        """Compile the graphs for reading ahead in a text of this size, before the text is timed. The default does
+        nothing."""
 
     def read_ahead(self, states: Tensor, embedded: Tensor, count: int) -> ReadChain:
-        """Like ``read``, and then draft a chain, in which each row is the likeliest token after the row before. Returns
-        ``count`` rows, of which the first is that of the last pair, with their states [count, H] as features."""
+        """Commit pairs like ``read``, then draft a chain in which each row is the likeliest token after the row before.
+        Returns ``count`` rows, the last pair's row first, with their states [count, H] as features."""
         return self._followed(self.read(states, embedded), 0, count)
 
     def grow_ahead(self, state: Tensor, embedded: Tensor, depth: int, count: int) -> ReadChain:
-        """Like ``read_ahead``, but from a drafted pair, a state [H] and an embedding [1, H]. The drafted rows must be one chain."""
+        """Draft a chain like ``read_ahead``, but start with a drafted pair: a state [H] and an embedding [1, H], at
+        this depth. All drafted rows so far must form one chain."""
         return self._followed(self.grow(state[None], embedded, depth, None), depth + 1, count)
 
     @abstractmethod
@@ -74,7 +77,8 @@ class EagleContext(ABC):
         """Keep only the first ``drafted`` drafted rows."""
 
     def _followed(self, row: Read, depth: int, count: int) -> ReadChain:
-        """This row, and those that follow it, the first of them at this depth."""
+        """``row`` and the next rows of its greedy chain, ``count`` rows in total. depth: the depth of the first new
+        row."""
         rows, tokens = [row], []
         for place in range(count):
             tokens.append(self._cell.named(rows[-1].logits.argmax(-1)))
@@ -83,19 +87,20 @@ class EagleContext(ABC):
                 rows.append(self.grow(rows[-1].states, embedded, depth + place, None))
         states, logits = (
             torch.cat(parts)
-            for parts in zip(*((one.states, one.logits) for one in rows), strict=True)
+            for parts in zip(*((read.states, read.logits) for read in rows), strict=True)
         )
         return ReadChain(logits, torch.cat(tokens).tolist(), states)
 
 
 def context_of(cell: EagleCell, target: LanguageModel) -> EagleContext:
-    """A fresh context of the kind that was picked for this cell, else a plain one. target: lends its
-    embeddings and its head."""
+    """A new, empty context: from the cell's own maker if it has one, otherwise a ``ModuleContext``. target: the model
+    whose embeddings and head the cell borrows."""
     return (cell.make_context or ModuleContext)(cell, target)
 
 
 def spans(rows: int, ahead: int) -> Iterator[slice]:
-    """The passes over so many rows; the last pair and the ``ahead`` rows behind it are in the last of them."""
+    """Yields the slices of ``rows`` rows that are read in one pass each. The last slice holds the last pair and the
+    ``ahead`` rows behind it."""
     start = 0
     while rows - start > MOST_ROWS + ahead:
         yield slice(start, start + MOST_ROWS)
@@ -104,7 +109,7 @@ def spans(rows: int, ahead: int) -> Iterator[slice]:
 
 
 class ModuleContext(EagleContext):
-    """Makes passes through the module, in plain torch."""
+    """An EAGLE context that runs the cell's module in plain torch."""
 
     def __init__(self, cell: EagleCell, target: LanguageModel) -> None:
         super().__init__(cell, target)
@@ -132,9 +137,9 @@ class ModuleContext(EagleContext):
             mask = torch.ones(rows, self.length + columns, dtype=torch.bool, device=states.device)
             mask[:, self.length :] = seen
         place = torch.full((len(states),), self.length + depth, device=states.device)
-        found = self._through(states, embedded, place, mask)
+        outputs = self._through(states, embedded, place, mask)
         self._drafted += len(states)
-        return self._with_logits(found)
+        return self._with_logits(outputs)
 
     def forget(self, drafted: int) -> None:
         self._drafted = drafted

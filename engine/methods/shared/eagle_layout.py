@@ -1,12 +1,12 @@
-"""EAGLE checkpoints in the published layouts: telling them apart, reading and writing them.
+"""Reads and writes EAGLE checkpoints, and detects which of the published layouts a checkpoint has.
 
 ``eagle`` (EAGLE-1 and 2): ``fc`` over embedding and feature, ``layers.0`` without an input norm.
 ``eagle3``: ``midlayer``, ``fc`` over three features, ``norm``, ``lm_head`` over the draft's own vocabulary,
-``d2t`` (offsets: the target's token is i + d2t[i]) and ``t2d`` (bool, over the target's vocabulary). Where there are d2t
-and t2d but no ``lm_head``, the rows are the target's; no published checkpoint leaves them out.
-``speculators``: the same with ``layers.0`` for ``midlayer`` and a config of vLLM's; ``peagle`` adds ``mask_hidden``,
-[1, 1, 3 Ht], which any other layout may have, too. EAGLE-3.1 adds ``fc_norm.0`` to
-``fc_norm.2``, and ``norm_output`` to the config.
+``d2t`` (offsets: the target's token is i + d2t[i]) and ``t2d`` (bool, over the target's vocabulary). If there are d2t
+and t2d but no ``lm_head``, the head takes rows of the target's head; every published checkpoint has an ``lm_head``.
+``speculators``: like ``eagle3``, but with ``layers.0`` for ``midlayer`` and vLLM's form of config. ``peagle``: like
+``speculators``, with ``mask_hidden`` [1, 1, 3 Ht], which any other layout may have, too. EAGLE-3.1 adds ``fc_norm.0``
+to ``fc_norm.2``, and ``norm_output`` to the config.
 FSPAD's parts have the layout ``eagle`` with ``feature_sampler`` and ``readout`` added; no FSPAD checkpoint is
 published.
 """
@@ -31,11 +31,12 @@ from engine.parts.stored_file import weights_at
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 MIDLAYER, FIRST = "midlayer.", "layers.0."
 NOT_USED = ("verifier_lm_head.weight", "verifier_norm.weight")
-"""Copies of the target's tensors that training tools leave behind."""
+"""Names of tensors that are copies of the target's; training tools leave them in checkpoints, and they are ignored
+here."""
 
 
 def read_cell(folder: str | Path, dtype: torch.dtype, device: str) -> EagleCell:
-    """The cell in a folder, in any layout. Raises UserError, one sentence, if there is none."""
+    """The cell in a folder, in any layout. Raises UserError if there is no usable cell."""
     folder = Path(folder)
     refuse_pickled(str(folder))
     try:
@@ -52,8 +53,8 @@ def read_cell(folder: str | Path, dtype: torch.dtype, device: str) -> EagleCell:
 def cell_of(
     raw: dict, layout: Layout, named: Mapping[str, Tensor], name: str, dtype: torch.dtype
 ) -> EagleCell:
-    """The cell of a configuration and of tensors under ``EagleCell``'s names. name: of the checkpoint. Raises UserError, one
-    sentence, where they do not fit each other."""
+    """The cell made of a configuration and of tensors under ``EagleCell``'s names. name: the checkpoint's name, for
+    messages. Raises UserError if the configuration cannot be used or the tensors do not fit it."""
     try:
         config = EagleConfig.read(raw, layout, _layers(named))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -69,17 +70,18 @@ def cell_of(
 
 
 def layout_of(raw: Mapping[str, object], tensors: Mapping[str, Tensor], name: str) -> Layout:
-    """The layout of a config and its tensors. Raises UserError if they have no layout that the engine knows."""
+    """The layout of a checkpoint, found from its config and tensor names. Raises UserError if it has no supported
+    layout."""
     kind = raw.get("speculators_model_type")
-    known = {said: layout for layout, (said, _) in PUBLISHED.items()}
-    if kind is not None and kind not in known:
+    layouts = {said: layout for layout, (said, _) in PUBLISHED.items()}
+    if kind is not None and kind not in layouts:
         raise UserError(
-            f"{name} is a speculator of the kind {kind!r}; here it must be {' or '.join(known)}."
+            f"{name} is a speculator of the kind {kind!r}; here it must be {' or '.join(layouts)}."
         )
     if "fc.weight" not in tensors:
         raise UserError(f"{name} is not a feature drafter: it has no tensor fc.weight.")
     if kind is not None:
-        return known[kind]
+        return layouts[kind]
     if any(key.startswith((MIDLAYER, f"{FIRST}hidden_norm")) for key in tensors):
         return "eagle3"
     if any(key.startswith(FIRST) for key in tensors):
@@ -93,8 +95,8 @@ def write_cell(
     about: Mapping[str, object],
     dtype: torch.dtype = torch.bfloat16,
 ) -> None:
-    """Write the cell to a folder, in the layout that its config names. about: more fields of config.json, the
-    digest of its target among them (``engine.parts.digest``). Borrowed tensors are not stored."""
+    """Write the cell to a folder, in the layout that its config names. about: more fields for config.json, such as the
+    target's digest (``engine.parts.digest``). Borrowed tensors are not stored."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {}
@@ -122,9 +124,9 @@ def _ours(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _layers(named: Iterable[str]) -> int:
-    """How many layers have tensors."""
-    found = {name.split(".")[1] for name in named if name.startswith("layers.")}
-    return max(1, len(found))
+    """How many layers the tensor names mention, at least 1."""
+    numbers = {name.split(".")[1] for name in named if name.startswith("layers.")}
+    return max(1, len(numbers))
 
 
 def _pieces(named: Mapping[str, Tensor]) -> Pieces:
@@ -146,20 +148,20 @@ def _pieces(named: Mapping[str, Tensor]) -> Pieces:
 
 
 def _check_shapes(cell: EagleCell, named: Mapping[str, Tensor], name: str) -> None:
-    """Raises UserError if the tensors are not those that the config promises."""
-    wanted = cell.state_dict()
+    """Raises UserError if a tensor is missing, unexpected, or of another shape than the config gives it."""
+    expected = cell.state_dict()
     needed = {"norm.weight"} if cell.config.layout != "eagle" else set()
     if cell.config.layout == "peagle":
         needed.add("mask_hidden")
     if cell.config.fused and not cell.pieces.own_vocabulary:
         needed.add("lm_head.weight")  # the rows of some tokens can be the target's
-    lacking = sorted((wanted.keys() | needed) - named.keys())
+    lacking = sorted((expected.keys() | needed) - named.keys())
     if lacking:
         raise UserError(f"The weights of {name} lack {lacking[0]}, which a feature drafter has.")
-    other = sorted(named.keys() - wanted.keys())
-    if other:
-        raise UserError(f"{name} is not a feature drafter that is known here: it has {other[0]}.")
-    for key, tensor in wanted.items():
+    unknown = sorted(named.keys() - expected.keys())
+    if unknown:
+        raise UserError(f"{name} is not a feature drafter that is known here: it has {unknown[0]}.")
+    for key, tensor in expected.items():
         if tensor.shape != named[key].shape:
             raise UserError(
                 f"{key} of {name} has the shape {list(named[key].shape)}, but its configuration "
@@ -168,18 +170,18 @@ def _check_shapes(cell: EagleCell, named: Mapping[str, Tensor], name: str) -> No
 
 
 def _filled(cell: EagleCell, named: Mapping[str, Tensor], dtype: torch.dtype) -> EagleCell:
-    """The cell, which has no storage yet, with these tensors in it."""
-    made = in_dtype(EagleCell(cell.config, cell.pieces), dtype)
-    made.load_state_dict(dict(named))
-    return made
+    """A cell in ``dtype`` with these tensors in it. cell: a cell on the meta device, for its configuration."""
+    filled = in_dtype(EagleCell(cell.config, cell.pieces), dtype)
+    filled.load_state_dict(dict(named))
+    return filled
 
 
 def _check_vocabulary(cell: EagleCell, name: str) -> None:
     tokens = cell.target_tokens
     if tokens is None:
         return
-    known = cell.config.vocab_size
-    if int(tokens.min()) < 0 or int(tokens.max()) >= known or len(tokens.unique()) < len(tokens):
+    size = cell.config.vocab_size
+    if int(tokens.min()) < 0 or int(tokens.max()) >= size or len(tokens.unique()) < len(tokens):
         raise UserError(
-            f"The table d2t of {name} does not name a token of its own for each entry, out of {known}."
+            f"The table d2t of {name} does not name a token of its own for each entry, out of {size}."
         )

@@ -1,4 +1,4 @@
-"""Reads a text with an EAGLE cell: true features as they come in, drafted ones beyond the end of the text."""
+"""Reads a text with an EAGLE cell: the target's features for committed tokens, drafted features beyond them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from engine.model.language_model import LanguageModel
 
 
 class EagleReader:
-    """Reads pairs of a feature and the token after it: a level of the tree in one pass, or several levels of one row.
+    """Reads pairs of a feature and the token after it. One pass reads a level of the tree, or several levels of one row
+    each.
 
-    passes: how often the cell was run.
+    passes: how many passes the cell has made.
     """
 
     def __init__(
@@ -40,19 +41,20 @@ class EagleReader:
         self.passes = 0
 
     def learn(self, features: Tensor | None) -> None:
-        """Take in the target's features [T, n*Ht] of the tokens that were committed next."""
+        """Store the target's features [T, n*Ht] of the newly committed tokens, to be read by ``catch_up`` or
+        ``at_once``."""
         if features is not None and len(features):
             self._waiting.append(features)
             self._known += len(features)
 
     @torch.no_grad()
     def catch_up(self, context: Sequence[int], expected: int = 1) -> Level | None:
-        """Read the committed tokens, with true features in place of drafted ones; returns the level of the text's last
-        token alone, or None if no feature is known yet.
+        """Read the newly committed tokens with the target's features; returns the level whose one row is the text's
+        last token, or None if no feature was stored yet.
 
-        Forced tokens at the end, which the target has not seen, are read with drafted features.
-        expected: how many levels the caller will ask for at most, including this one, if each has one row. The cell
-        may read several of them in one call.
+        Forced tokens at the end, which the target has not read, are read with drafted features. expected: the most
+        levels that the caller will request in this step, including this one, if each has one row. The cell may read
+        several of them in one call.
         """
         if not self._known:
             return None
@@ -71,9 +73,9 @@ class EagleReader:
 
     @torch.no_grad()
     def at_once(self, context: Sequence[int], count: int) -> Tensor | None:
-        """Read the committed tokens, and ``count`` - 1 masks behind them in the same pass: q [count, V] of the tokens that come
-        next, each blind to those before it; None if no feature is known yet. Forced tokens at the end, which the target has
-        not seen, are read with the mask's state."""
+        """Read the newly committed tokens, and ``count`` - 1 masks behind them in the same pass; returns q [count, V]
+        of the next ``count`` tokens, or None if no new feature was stored. No row depends on the tokens that the rows
+        before it predict. Forced tokens at the end, which the target has not read, are read with the mask's state."""
         if not self._waiting:
             return None
         states = self.fuse(torch.cat(self._waiting))
@@ -95,14 +97,14 @@ class EagleReader:
         seen: Tensor | None,
         paths: Sequence[Sequence[int]],
     ) -> Level:
-        """Read a level of the tree, given the states [R, H] at the parents, and the tokens.
+        """Read a level of the tree: R tokens, with the states [R, H] at their parents.
 
-        depth: 0 for the root's children. seen: bool [R, S + R], the drafted rows that each row sees, including
-        itself; None: all. paths: the drafted tokens down to each row."""
-        found = self._ahead.take(states, tokens, depth, self._embedded)
+        depth: 0 for the root's children. seen: bool [R, S + R], which drafted rows each row sees, itself included;
+        None: all of them. paths: for each row, the drafted tokens from the root down to it, itself included."""
+        level = self._ahead.take(states, tokens, depth, self._embedded)
         self.passes += self._ahead.read
-        if found is not None:
-            return found
+        if level is not None:
+            return level
         forced = self._forced
         if seen is not None and forced:
             seen = torch.cat([seen.new_ones(len(seen), forced), seen], -1)
@@ -111,11 +113,11 @@ class EagleReader:
         return self._grown(states, tokens, depth + forced, seen, paths)
 
     def fuse(self, features: Tensor) -> Tensor:
-        """True features [T, n*Ht] -> states [T, H]"""
+        """The target's features [T, n*Ht] -> states [T, H]; see ``EagleCell.fuse``."""
         return self._cell.fuse(features)
 
     def _read(self, states: Tensor, tokens: Sequence[int], expected: int) -> Level:
-        """Commit these pairs."""
+        """Commit the pairs of states [R, H] and tokens; returns the level of the last pair."""
         embedded = self._embedded(tokens)
         ahead = self._ahead.begin(states, embedded, expected if self._constraint is None else 1)
         self.passes += self._ahead.read or 1
@@ -129,8 +131,8 @@ class EagleReader:
         return Level(read.states, self._law(read.logits, paths))
 
     def _law(self, logits: Tensor, paths: Sequence[Sequence[int]] = ()) -> Tensor:
-        """logits [R, v] in the cell's own vocabulary -> q [R, V]. paths: for a constraint, the drafted tokens down to
-        each row."""
+        """Logits [R, v] in the cell's own vocabulary -> q [R, V] on the host. paths: for each row, the drafted tokens
+        down to it, used only with a constraint. Raises UserError for NaN."""
         logits = self._cell.spread(logits, self._target.vocab_size)
         if self._constraint is not None:
             rows = zip(logits, paths, strict=True)
@@ -141,17 +143,17 @@ class EagleReader:
 
     def _constrained(self, logits: Tensor, path: Sequence[int]) -> Tensor:
         allowed = self._constraint.allowed((*self._path, *path))
-        found = masked(logits, allowed)
-        if allowed is not None and float(found.amax()) == float("-inf"):
+        allowed_logits = masked(logits, allowed)
+        if allowed is not None and float(allowed_logits.amax()) == float("-inf"):
             return masked(torch.zeros_like(logits), allowed)  # the draft knows none of these tokens
-        return found
+        return allowed_logits
 
     def _embedded(self, tokens: Sequence[int]) -> Tensor:
-        """[R, H]; a token that has no embedding is read as token 0."""
+        """The embeddings [R, H] of R tokens; a token that has no embedding is read as token 0."""
         cell, target = self._cell, self._target
         if cell.embed_tokens is None:
             tokens = target.readable(tokens)
         else:
-            known = cell.config.vocab_size
-            tokens = [token if token < known else 0 for token in tokens]
+            size = cell.config.vocab_size
+            tokens = [token if token < size else 0 for token in tokens]
         return cell.embed(to_device(torch.tensor(tokens), target.device), target.embed)

@@ -1,4 +1,4 @@
-"""The exhibits of an EAGLE draft: its levels, its re-ranking, and how close its features stayed to the true ones."""
+"""The exhibits of an EAGLE draft: its levels, its re-ranking, and how close its features are to the target's."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from engine.core.exhibits import Curve, Later, Series, Table, Token
 from engine.core.tree import ROOT
 from engine.methods.shared.eagle_tree import Candidates
 
-MOST_ROWS = 6  # of a table; nobody reads a longer one
-BINS = 5  # of confidence
+MOST_ROWS = 6  # the most rows of the re-ranking table
+BINS = 5  # number of intervals of confidence
 
 
 def shown_tree(candidates: Candidates, kept: Sequence[int]) -> list[Later]:
-    """kept: places of the candidates in the tree."""
+    """The tables of levels and of re-ranking; none without candidates. kept: places of the candidates that are in the
+    tree."""
     if not len(candidates):
         return []
     return [Later(lambda: _levels(candidates, kept)), Later(lambda: _ranking(candidates, kept))]
@@ -74,11 +75,11 @@ def _ranking(candidates: Candidates, kept: Sequence[int]) -> Table:
 def shown_path(
     kept: Kept, places: Sequence[int], drafted: Mapping[int, Tensor], true: Tensor
 ) -> Curve:
-    """The draft along the kept path: for each token, how near its drafted state came to the true one, how sure
-    the draft was of the token, and how likely the target finds it.
+    """A curve along the kept path. For each token it shows the cosine of its drafted state to the true state, the
+    token's q, and its p.
 
-    places: the candidates of the path, the text's last token (ROOT) first. drafted: states [H] by place.
-    true: the true states, [len(places), H].
+    places: the candidates of the path, the text's last token (ROOT) first. drafted: place -> drafted state [H]. true:
+    the true states [len(places), H].
     """
     near: list[float | None] = [None] * len(places)
     rows = [row for row, place in enumerate(places) if drafted.get(place) is not None]
@@ -103,12 +104,12 @@ def shown_path(
 
 
 def _numbers(tensor: Tensor) -> np.ndarray:
-    """For NumPy, whose small operations cost less than torch's."""
+    """The tensor as a float32 array on the host. Small operations cost less in NumPy than in torch."""
     return tensor.detach().float().cpu().numpy()
 
 
 def _cosines(drafted: Sequence[np.ndarray], true: np.ndarray) -> list[float]:
-    """R vectors [H] and [R, H] -> a cosine for each."""
+    """The cosine of each of R drafted states [H] to the true state in the same row of ``true`` [R, H]."""
     drafted = np.array(drafted)
     products = [
         np.einsum("rh,rh->r", *pair) for pair in ((drafted, true), (drafted, drafted), (true, true))
@@ -117,7 +118,8 @@ def _cosines(drafted: Sequence[np.ndarray], true: np.ndarray) -> list[float]:
 
 
 def _likely(kept: Kept) -> list[float | None]:
-    """p of each kept node, from the plain softmax."""
+    """p of each kept node, from the softmax of the target's logits at temperature 1; None for each node if there are no
+    logits."""
     if kept.logits is None or not kept.path:
         return [None] * len(kept.path)
     tree = kept.tree
@@ -128,13 +130,13 @@ def _likely(kept: Kept) -> list[float | None]:
 
 
 class Outcomes:
-    """How often drafted tokens were kept in a text, by the draft's confidence in them."""
+    """Counts, for intervals of the draft's confidence, how many drafted tokens of a text were kept."""
 
     def __init__(self) -> None:
         self._sure, self._kept, self._count = [0.0] * BINS, [0] * BINS, [0] * BINS
 
     def count(self, kept: Kept) -> None:
-        """Count the children of the root and of the kept nodes: each of them could have been kept."""
+        """Count a step: all children of the root and of the kept nodes, because only these could have been kept."""
         tree, path = kept.tree, set(kept.path)
         for parent in (ROOT, *kept.path):
             for child in tree.children(parent):
@@ -145,7 +147,7 @@ class Outcomes:
                 self._count[place] += 1
 
     def shown(self) -> list[Later]:
-        """The exhibits of the outcomes so far."""
+        """The curve of the outcomes so far; no exhibit if nothing was counted yet."""
         if not any(self._count):
             return []
         so_far = tuple(map(tuple, (self._sure, self._kept, self._count)))

@@ -1,8 +1,8 @@
 """The dynamic tree of EAGLE-2: expanded by joint confidence, then re-ranked.
 
 Every candidate has a joint confidence, the product of the draft's probabilities along its path. A level's
-best candidates are read next; at the end the best N of all are kept. A child is never more confident than
-its parent, and of equals the parent comes first, so the N best always form a connected tree.
+best candidates are read next; at the end the best N candidates of all levels are kept. A child is never more confident
+than its parent, and a parent comes before an equally confident child, so the N best always form a connected tree.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from engine.core.tree import ROOT
 class Candidates:
     """The candidates of a step, parents before children, one level after another.
 
-    tokens, parents (-1: the text's last token), depths (1 for that token's children), own (the draft's probability
-    after the parent) and joint: one entry per candidate. read: places of the candidates that the draft has read, in
+    A place is a candidate's number. All lists but ``read`` have one entry per candidate. tokens: its token. parents:
+    its parent's place; -1: the text's last token. depths: 1 for the children of the text's last token. own: its q after
+    the parent. joint: the product of q along its path. read: the places of the candidates that the cell has read, in
     the order of its rows.
     """
 
@@ -41,11 +42,11 @@ class Candidates:
         tokens: Sequence[Sequence[int]],
         chances: Sequence[Sequence[float]],
     ) -> None:
-        """Add a level: for each parent its likeliest tokens and their probabilities. Tokens of probability 0
-        are left out."""
-        for parent, some, probabilities in zip(parents, tokens, chances, strict=True):
+        """Add a level of candidates. parents: places. tokens, chances: for each parent, its likeliest next tokens and
+        their q. Candidates whose joint confidence would be 0 are left out."""
+        for parent, level_tokens, probabilities in zip(parents, tokens, chances, strict=True):
             above, depth = (1.0, 0) if parent == ROOT else (self.joint[parent], self.depths[parent])
-            for token, own in zip(some, probabilities, strict=True):
+            for token, own in zip(level_tokens, probabilities, strict=True):
                 if above * own > 0:
                     self.tokens.append(token)
                     self.parents.append(parent)
@@ -54,19 +55,19 @@ class Candidates:
                     self.joint.append(above * own)
 
     def best(self, count: int) -> list[int]:
-        """Places of the ``count`` most confident candidates, the most confident first; of equals, the one that
-        was drafted first."""
+        """The places of the ``count`` most confident candidates, the most confident first. Among equally confident
+        candidates, the one drafted first comes first."""
         return sorted(range(len(self)), key=lambda place: (-self.joint[place], place))[:count]
 
     def worth_reading(self, width: int, count: int) -> list[int]:
-        """The ``width`` most confident candidates of the last level, without those that are not among the best
-        ``count`` so far: nothing below those could be among the best, either."""
+        """The places of the ``width`` most confident candidates of the last level. Candidates that are not among the
+        best ``count`` of all levels are left out, because no descendant of theirs could be among the best."""
         last = self.depths[-1] if self.depths else 0
         level = [place for place in self.best(count) if self.depths[place] == last]
         return level[:width]
 
     def path(self, place: int) -> tuple[int, ...]:
-        """The tokens down to a candidate."""
+        """The tokens on the path from the root's child down to the candidate at this place."""
         tokens: list[int] = []
         while place != ROOT:
             tokens.append(self.tokens[place])
@@ -74,8 +75,9 @@ class Candidates:
         return tuple(reversed(tokens))
 
     def seen_by(self, level: Sequence[int]) -> Tensor | None:
-        """For R places that are read next, bool [R, S + R]: which of the S rows read so far, and of these R places,
-        each place sees (its ancestors and itself). None if each place sees all of them."""
+        """The mask for reading R candidates: bool [R, S + R], True where a candidate sees one of the S rows read so far
+        or of these R rows. Each candidate sees its ancestors and itself. None if every entry would be True. level: the
+        R places."""
         if len(level) == 1 and len(self.read) == self.depths[level[0]] - 1:
             return None  # the rows read so far are its ancestors
         rows = {place: row for row, place in enumerate([*self.read, *level])}

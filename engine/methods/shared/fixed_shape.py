@@ -1,4 +1,5 @@
-"""Trees of fixed shape: before any token is known, the shape settles which ranks of candidates are tried where."""
+"""Trees whose shape is chosen before any token is drafted: it fixes which ranks of candidates become nodes at each
+place."""
 
 import heapq
 from functools import lru_cache
@@ -13,11 +14,11 @@ Shape = tuple[tuple[int, int], ...]
 
 @lru_cache(256)
 def cheapest_shape(costs: Costs, budget: int) -> Shape:
-    """The ``budget`` cheapest places in breadth-first order, each (index of its parent's place or -1, rank).
+    """The ``budget`` cheapest places of a tree in breadth-first order, as (index of the parent's place or -1, rank).
 
-    costs: by level and rank, the cost that a place adds to its parent's; none is negative. A place is
-    taken only after its parent and after its sibling of the rank before; ties go to the place whose
-    list of ranks sorts first.
+    costs[level][rank]: the cost that a place adds to its parent's cost; it must not be negative. A place is chosen only
+    after its parent and after its sibling of the next lower rank. Among equal costs, the place whose list of ranks
+    sorts first wins.
     """
     chosen: list[tuple[int, ...]] = []
     waiting: list[tuple[float, tuple[int, ...]]] = []
@@ -40,15 +41,15 @@ def cheapest_shape(costs: Costs, budget: int) -> Shape:
 
 
 def best_first_tree(marginals: Tensor, budget: int) -> DraftTree:
-    """The ``budget`` likeliest prefixes under independent marginals [L, V], parents first.
+    """The tree of the ``budget`` likeliest prefixes under independent marginals [L, V], parents first.
 
-    Of equally likely prefixes, the shallower comes first, then the one with the earlier parent, then the one of the
-    lower rank. The device that holds the marginals decides which of equally likely tokens ranks first.
+    Among equally likely prefixes, the shallower one comes first, then the prefix with the earlier parent, then the
+    prefix of the lower rank. Equally likely tokens are ranked by ``topk`` on the device that holds the marginals.
     """
     values, tokens = marginals.topk(min(budget, marginals.shape[-1]), dim=-1)
     values, tokens, marginals = values.tolist(), tokens.tolist(), marginals.cpu()
     tree, filled = DraftTree(), [0] * len(values)  # nodes on each level
-    # (-probability of the prefix, depth, place of the parent on its level, rank; parent, its probability)
+    # (-probability of the prefix, depth, parent's place on its level, rank, parent's node, parent's probability)
     heap = [(-values[0][0], 0, 0, 0, ROOT, 1.0)]
     while heap and len(tree) < budget:
         negative, depth, place, rank, parent, above = heapq.heappop(heap)
@@ -57,8 +58,8 @@ def best_first_tree(marginals: Tensor, budget: int) -> DraftTree:
         source = f"block {depth + 1}"
         node = tree.draw(parent, tokens[depth][rank], "one_hot", marginals[depth], source)
         if rank + 1 < len(values[depth]):
-            other = -above * values[depth][rank + 1]
-            heapq.heappush(heap, (other, depth, place, rank + 1, parent, above))
+            sibling = -above * values[depth][rank + 1]
+            heapq.heappush(heap, (sibling, depth, place, rank + 1, parent, above))
         if depth + 1 < len(values):
             below = negative * values[depth + 1][0]
             heapq.heappush(heap, (below, depth + 1, filled[depth], 0, node, -negative))

@@ -1,4 +1,5 @@
-"""Draft models with a vocabulary of their own, and how the target's tokens are written in it (OmniDraft, 2025)."""
+"""Opens draft models with another vocabulary than the target's, and maps the target's tokens to it (OmniDraft,
+2025)."""
 
 import copy
 import itertools
@@ -17,12 +18,12 @@ _SPELLINGS: WeakKeyDictionary[LanguageModel, WeakKeyDictionary[LanguageModel, Sp
 
 
 def _together(target: LanguageModel, draft: LanguageModel) -> ForeignDraft:
-    known = _SPELLINGS.setdefault(target, WeakKeyDictionary())
-    if draft not in known:
+    spellings = _SPELLINGS.setdefault(target, WeakKeyDictionary())
+    if draft not in spellings:
         rows = target.vocab_size, draft.vocab_size
         names = target.name, draft.name
-        known[draft] = spelling_of(target.tokenizer, draft.tokenizer, rows, names)
-    return ForeignDraft(draft, known[draft])
+        spellings[draft] = spelling_of(target.tokenizer, draft.tokenizer, rows, names)
+    return ForeignDraft(draft, spellings[draft])
 
 
 def _load(path: str, target: LanguageModel, dtype, device: str) -> ForeignDraft:
@@ -37,22 +38,22 @@ def tiny_foreign_draft(target: LanguageModel, opener: Opener) -> ForeignDraft:
 def foreign_draft(
     vocabulary: int, module: torch.nn.Module, opener: Opener, share: float = 0.75
 ) -> ForeignDraft:
-    """A draft with this share of the target's tokens; each other token is a run of two of these. Its weights are the
-    target's with noise, so that it is right now and then."""
-    known = round(share * min(vocabulary, module.get_input_embeddings().num_embeddings))
-    runs = [(token,) for token in range(known)]
-    pairs = ((one, other) for one in range(known) for other in range(known))
-    runs += list(itertools.islice(pairs, vocabulary - known))
+    """A draft model with this share of the target's tokens. It spells each of the target's remaining tokens as a run of
+    two of its own tokens. Its weights are the target's with noise, so that some of its guesses are right."""
+    count = round(share * min(vocabulary, module.get_input_embeddings().num_embeddings))
+    runs = [(token,) for token in range(count)]
+    pairs = ((first, second) for first in range(count) for second in range(count))
+    runs += list(itertools.islice(pairs, vocabulary - count))
     config = copy.deepcopy(module.config)
-    config.vocab_size = known
+    config.vocab_size = count
     draft = type(module)(config)
     weights = module.state_dict()
     for name, weight in draft.state_dict().items():
         same = weights[name][: len(weight)] if weight.dim() else weights[name]
         weight.copy_(same + 0.1 * torch.randn_like(same) if same.is_floating_point() else same)
-    pieces = tuple(chr(ord("a") + token % 26) for token in range(known))
-    alone = tuple((token,) for token in range(known))
-    spelling = Spelling(tuple(runs), pieces, tuple(runs), alone, known)
+    pieces = tuple(chr(ord("a") + token % 26) for token in range(count))
+    alone = tuple((token,) for token in range(count))
+    spelling = Spelling(tuple(runs), pieces, tuple(runs), alone, count)
     return ForeignDraft(opener(draft), spelling)
 
 

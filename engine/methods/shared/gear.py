@@ -1,8 +1,9 @@
-"""All columns in two bits, mended by a few outliers and a matrix of low rank; the most recent tokens whole.
+"""GEAR: all columns of the KV cache in two bits, with outliers and a low-rank correction; the most recent tokens
+unrounded.
 
-Kang et al., GEAR: An Efficient KV Cache Compression Recipe for Near-Lossless Generative Inference of LLM (2024). Beside the
-rounded numbers stand the largest and the smallest of each channel of keys and each token of values, and what rounding leaves
-is approached by the directions in which it is largest.
+Kang et al., GEAR: An Efficient KV Cache Compression Recipe for Near-Lossless Generative Inference of LLM (2024). The
+largest and smallest numbers of each channel of keys, and of each token of values, are kept unrounded. The rounding
+error of all others is approximated by a matrix of rank ``RANK``.
 """
 
 import torch
@@ -10,14 +11,14 @@ import torch
 from engine.methods.shared.quantspec import QuantSpec
 
 LOWER = 2  # bits
-OUTLIERS = 0.01  # of the numbers, at either end
+OUTLIERS = 0.01  # share of the numbers that are kept unrounded at either end
 RANK = 4
 
 
 class Gear(QuantSpec):
     key = "gear"
     claim = "GEAR: near-lossless with four bits, up to 2.38 times the throughput (lossy there)"
-    bits = LOWER + 2 * OUTLIERS * 48 + 1  # outliers and their places; of the matrices, in 16 bits
+    bits = LOWER + 2 * OUTLIERS * 48 + 1  # with the outliers, their places, and the matrices
 
     def coarse(self, numbers, are_keys):
         along = 2 if are_keys else 3
@@ -27,8 +28,8 @@ class Gear(QuantSpec):
         high = numbers.topk(count, along).values.amin(along, keepdim=True)
         low = numbers.topk(count, along, largest=False).values.amax(along, keepdim=True)
         inner = self.stepped(numbers.clamp(low, high), are_keys, LOWER)
-        made = torch.where((numbers >= high) | (numbers <= low), numbers, inner)
-        left = numbers - made
-        directions = torch.linalg.eigh((left.mT @ left).double()).eigenvectors[..., -RANK:]
-        directions = directions.to(left.dtype)
-        return made + left @ directions @ directions.mT
+        rounded = torch.where((numbers >= high) | (numbers <= low), numbers, inner)
+        error = numbers - rounded
+        directions = torch.linalg.eigh((error.mT @ error).double()).eigenvectors[..., -RANK:]
+        directions = directions.to(error.dtype)
+        return rounded + error @ directions @ directions.mT

@@ -1,8 +1,8 @@
-"""Grow a tree where acceptance is most likely.
+"""Grows a draft tree at the places where acceptance is most likely.
 
-DySpec (Xiong et al., 2024): the value of a slot for a node's next child is the chance that the
-walk reaches it: the path's estimated probability times the share that earlier siblings left. The best
-slot is chosen first and its token is drawn afterwards, so no drawn value is ever dropped.
+DySpec (Xiong et al., 2024): a slot is the place of a node's next child. Its value is the chance that verification
+reaches it: the estimated probability of the node's path, times the probability that all earlier siblings are rejected.
+The best slot is chosen first and its token is drawn afterwards, so no drawn token is ever dropped.
 """
 
 import heapq
@@ -19,22 +19,24 @@ from engine.methods.shared.cost_aware import COST_AWARE, StepCosts
 from engine.methods.shared.draft_model import DraftModelDrafter, stop_option
 
 WORTH_READING_WITH = 0.3
-"""Slots worth less than this share of the best one wait: the slots that the best one opens may be worth more."""
+"""Slots whose value is below this share of the best slot's value wait, because slots below the best one may be worth
+more."""
 
 WORTH_CHECKING = 0.1
-"""The least value of a slot that is filled once nothing more is read: the target has to check its token."""
+"""The least value of a slot that is still filled after the draft model's last pass. Checking its token costs the target
+time."""
 
 
 class Place:
-    """A node that may get children. q: the law from which they are drawn, or which is shown for them. _left: the weights without those of
-    its children, not renormalised."""
+    """A node that may get children. q: the law [V] from which they are drawn, or which is shown for them. _left: the
+    weights of the tokens that are not children yet, not renormalised."""
 
     def __init__(self, drafter: "GrownTree", q: Tensor) -> None:
         self.q = q
         self._drafter, self._left = drafter, drafter.ranked(q)
 
     def take(self) -> tuple[int, float] | None:
-        """The next child's token, and the token's share of the remaining weight; None if nothing remains."""
+        """The next child's token, and its share of the remaining weight; None if no weight remains."""
         mass = float(self._left.sum())
         if mass <= 0:
             return None
@@ -44,7 +46,7 @@ class Place:
         return token, share
 
     def most(self) -> float:
-        """The largest share that the next child can have."""
+        """The largest share of the remaining weight that the next child can have."""
         mass = float(self._left.sum())
         return float(self._left.max()) / mass if mass > 0 else 0.0
 
@@ -75,13 +77,13 @@ class GrownTree(DraftModelDrafter):
     size_option, usual_size = "budget", 12
     trial = {"budget": 3, "depth": 2, "width": 2}
     costs: StepCosts | None = None
-    """By which the tree stops to grow; None: by its budget alone."""
+    """The costs that decide when the tree stops growing; None: only its size decides."""
 
     @classmethod
     def build(cls, settings, models):
-        made = super().build(settings, models)
-        made.costs = StepCosts.of(settings, models)
-        return made
+        drafter = super().build(settings, models)
+        drafter.costs = StepCosts.of(settings, models)
+        return drafter
 
     def observe(self, kept):
         super().observe(kept)
@@ -114,11 +116,12 @@ class GrownTree(DraftModelDrafter):
             growth.open(leaf.node, Place(self, q), leaf.value, leaf.depth)
 
     def ranked(self, q: Tensor) -> Tensor:
-        """The weights by which slots are valued; where tokens are drawn, they must be q itself."""
+        """The weights [V] by which slots are valued: q itself if tokens are drawn, a power of q in greedy decoding."""
         return q ** self.settings["sharpness"] if self.sampling.greedy else q.clone()
 
     def pick(self, left: Tensor) -> int:
-        """The next sibling: drawn from the remaining weights, or in greedy decoding the best of them."""
+        """The next sibling's token: drawn from the remaining weights [V]; in greedy decoding, the token of largest
+        weight."""
         if self.sampling.greedy:
             return likeliest(left)
         return self.chance.draw(left)
@@ -132,7 +135,7 @@ class _Leaf:
 
 
 class _Growth:
-    """One tree under construction: its open places and their slots, best first."""
+    """A tree under construction: its nodes, and the slots of possible next nodes in a heap, the best first."""
 
     def __init__(self, drafter: GrownTree, budget: int, max_depth: int) -> None:
         self.tree = DraftTree()
@@ -142,8 +145,10 @@ class _Growth:
         self._places: dict[int, tuple[Place, int]] = {}
         self._kind = "one_hot" if drafter.sampling.greedy else "without_replacement"
         self._costs = drafter.costs
-        self._chances: list[float] = []  # of the nodes, that they are kept
-        self._left_out: list[float] = []  # of the slots that do not pay
+        self._chances: list[float] = []  # the chance that each node is accepted
+        self._left_out: list[
+            float
+        ] = []  # the chances of slots that were skipped because they do not pay
         self._order = 0
 
     @property
@@ -151,7 +156,7 @@ class _Growth:
         return self._budget - len(self.tree)
 
     def open(self, node: int, place: Place, value: float, depth: int) -> None:
-        """Let ``node`` have children, its first slot being worth ``value``."""
+        """Open the first slot below ``node``, with this value. depth: of the node."""
         self._places[node] = place, depth
         self._push(value, node)
 
@@ -160,7 +165,8 @@ class _Growth:
         self._order += 1
 
     def fill(self, most: int) -> list[_Leaf]:
-        """Fill the best ``most`` slots; each filled slot opens the slot of its next sibling."""
+        """Fill the best slots, at most ``most``; returns the new leaves. Each filled slot opens the slot of the next
+        sibling."""
         fresh = []
         least = -self.slots[0][0] * WORTH_READING_WITH
         while self.slots and len(fresh) < most and -self.slots[0][0] >= least:
@@ -173,7 +179,8 @@ class _Growth:
         return fresh
 
     def _pays(self, value: float, parent: int) -> bool:
-        """Whether a slot is worth its cost. It is asked before the slot's token is drawn, so no token is dropped."""
+        """Whether the slot below ``parent`` is worth its cost. This is decided before its token is drawn, so no token
+        is dropped."""
         chance = value * self._places[parent][0].most()
         pays = self._costs.pays(1.0 + sum(self._chances), len(self.tree), chance)
         if not pays:
@@ -184,16 +191,16 @@ class _Growth:
         return self._costs.shown(self._chances + sorted(self._left_out)[:-5:-1], len(self.tree))
 
     def fill_rest(self) -> None:
-        """Fill the slots that are still worth it although nothing more is read."""
+        """Fill the slots of value ``WORTH_CHECKING`` or more, after the draft model's last pass."""
         while self.room and self.slots and -self.slots[0][0] >= WORTH_CHECKING:
             self.fill(1)
 
     def _fill_one(self, value: float, parent: int) -> _Leaf | None:
         place, depth = self._places[parent]
-        taken = place.take()
-        if taken is None:
+        child = place.take()
+        if child is None:
             return None
-        token, share = taken
+        token, share = child
         node = self.tree.draw(parent, token, self._kind, place.q, "draft model")
         self._push(value * (1 - share), parent)
         self._chances.append(value * share)

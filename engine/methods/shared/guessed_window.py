@@ -1,11 +1,10 @@
-"""The target improves a window of guesses, all places at once.
+"""Jacobi decoding: the target improves a window of guessed tokens, all places at once.
 
-Jacobi decoding (Santilli et al., Accelerating Transformer Inference for Translation via Parallel
-Decoding, 2023): the next W tokens are unknowns, each of which must be the target's choice after the
-tokens before it. Guess all of them, let one pass of the target give its choice at every place, take
-these as the next guesses, and repeat until nothing changes (a fixed point). Each pass mends at least
-the first wrong guess, because all guesses before it were right. As in the baseline of Lookahead
-decoding (Fu et al., 2024), the window moves on with the text instead of waiting for a whole block.
+Santilli et al., Accelerating Transformer Inference for Translation via Parallel Decoding (2023): the next W tokens are
+unknowns, and each must be the target's choice after the tokens before it. All W tokens are guessed. One pass of the
+target gives its choice at every place, and these choices are the next guesses, until nothing changes (a fixed point).
+Each pass corrects at least the first wrong guess, because all guesses before it were right. As in the baseline of
+Lookahead decoding (Fu et al., 2024), the window moves on with the text instead of waiting for a whole block.
 """
 
 import itertools
@@ -25,7 +24,8 @@ SHOWN = 4  # passes whose guesses the table shows
 
 @dataclass
 class Place:
-    """A place of the window. guesses: the latest last. source: the maker of the latest one."""
+    """A place of the window. guesses: all tokens guessed for it so far, the latest last. source: the origin of the
+    latest guess."""
 
     guesses: list[int] = field(default_factory=list)
     source: str = "first guess"
@@ -83,13 +83,13 @@ class GuessedWindow(Drafter):
         return tree.draw(parent, place.guesses[-1], source=place.source)
 
     def observe(self, kept):
-        """Take the target's choice at every place, given the guesses before it, as the next guess."""
+        """Make the target's choice at every place of the window, given the guesses before it, the next guess there."""
         self._move(kept.position)
         self._mend(kept.logits)
         self._move(kept.position + len(kept.tokens))
 
     def _mend(self, logits: Tensor) -> None:
-        """Take the target's choices as guesses. logits: [N + 1, V], row i about place i of the window."""
+        """Make the target's choices the latest guesses. logits: [N + 1, V]; row i is for place i of the window."""
         choices = likeliest(logits)
         if len(choices) > len(self._window):
             self._window.append(Place())

@@ -1,6 +1,6 @@
-"""The common base of sets of heads: how often the first, second, third ... choice of each head is right.
+"""Base class of parts that are sets of heads, with the shares of right first, second, third ... choices of each head.
 
-These shares give the tree of a set of heads.
+The shape of a draft tree follows from these shares.
 """
 
 import math
@@ -16,20 +16,20 @@ from engine.parts.kinds import Opener
 from engine.parts.module_part import ModulePart, noisy
 
 FIELD = "draftscope_accuracies"
-"""The entry of config.json: one list per head, with the share of right first choices, second choices ..."""
+"""The entry of config.json with one list per head: the share of right first choices, of right second choices, ..."""
 
 RANKS = 10
-"""Choices of a head that are measured, as many as Medusa's trees use."""
+"""How many choices of each head are measured, as many as Medusa's trees use."""
 
 Accuracies = tuple[tuple[float, ...], ...]
 
 
 def usual(heads: int) -> Accuracies:
-    """Accuracies for checkpoints that bring no figures of their own.
+    """Assumed accuracies of this many heads, for checkpoints without measured ones.
 
     In Cai et al. (2024) the first choice of the first head is right at about 60 % of all positions, and one of its
-    first five at over 80 %. Here head k's first choice is right at 0.6 * 0.75^(k - 1) of them, and each further choice
-    at a third of the positions of the one before it.
+    first five choices at over 80 %. Here the first choice of head k is right at a share of 0.6 * 0.75^(k - 1) of all
+    positions, and each further choice at a third of the share of the choice before it.
     """
     return tuple(
         tuple(0.6 * 0.75**head * 3.0**-rank for rank in range(RANKS)) for head in range(heads)
@@ -37,7 +37,7 @@ def usual(heads: int) -> Accuracies:
 
 
 class HeadsPart(ModulePart):
-    """accuracies: by head and rank; there is a row for each head."""
+    """A set of heads. accuracies[head][rank]: the share of positions at which this choice of the head is right."""
 
     def __init__(self, heads: int) -> None:
         super().__init__()
@@ -52,16 +52,17 @@ class HeadsPart(ModulePart):
     @classmethod
     @abstractmethod
     def beginning(cls, target: PreTrainedModel, heads: int = 2) -> Self:
-        """The heads before their training, for a module's sizes."""
+        """Untrained heads of the right sizes for this target."""
 
     @classmethod
     def tiny(cls, target: LanguageModel, opener: Opener | None = None, **options) -> Self:
-        """Two untrained heads with noise on their weights. options: those of ``beginning``."""
+        """Two untrained heads with noise on their weights. options: the keyword arguments of ``beginning``."""
         return noisy(cls.beginning(target.model, **options))
 
 
 def accuracies_of(config: Mapping, heads: int, name: str) -> Accuracies:
-    """The accuracies in a part's config, or the usual ones. Raises UserError if the entry is not such a table."""
+    """The accuracies of ``heads`` heads in a part's config; if the config has none, the result of ``usual``. name: of
+    the part, for the message. Raises UserError if the entry is not a table of shares with one row per head."""
     rows = config.get(FIELD)
     if rows is None:
         return usual(heads)
@@ -78,10 +79,12 @@ def accuracies_of(config: Mapping, heads: int, name: str) -> Accuracies:
 
 
 def table(shares: Sequence[Sequence[float]]) -> list[list[float]]:
-    """The table as it is written; no share is 0, so that a tree may go beyond the choices that were seen."""
+    """The shares as they are written to config.json: rounded, and at least 1e-5, so that a tree may use choices that
+    were never right when the heads were measured."""
     return [[round(max(share, 1e-5), 5) for share in row] for row in shares]
 
 
 def cost(share: float) -> float:
-    """The cost of a choice in a path of the tree: the likeliest paths are the cheapest."""
+    """The cost that a choice adds to its path in the tree, -log of its share. So the likeliest paths are the
+    cheapest."""
     return -math.log(max(share, 1e-9))

@@ -1,8 +1,9 @@
-"""The common base of drafters with several heads on the target's last hidden state.
+"""Base class of drafters with several heads on the target's last hidden state.
 
-The state after the final norm at t gave the token at t + 1, the root; head k (from 0) drafts the token at t + 2 + k.
-The tree has a fixed shape, which follows from how often each rank of each head's choices was right when the heads were
-measured. Nothing is drawn, so the tree is judged one-hot and is exact under every exact rule.
+The target's own head reads the state at position t, after the final norm, and gives the root, at t + 1. Head k (from 0)
+drafts the token at t + 2 + k. The tree has a fixed shape. It follows from how often each rank of each head's choices
+was right when the heads were measured. No token is drawn, so the tree is judged one-hot and is exact under every exact
+rule.
 """
 
 from abc import abstractmethod
@@ -21,14 +22,15 @@ from engine.methods.shared.fixed_shape import Shape, cheapest_shape
 from engine.methods.shared.head_ranks import cost
 from engine.model.language_model import LanguageModel
 
-SHOWN = 4  # choices of a head in the table
+SHOWN = 4  # choices of each head in the table
 
 Choices = tuple[Tensor, list[int]]
-"""q [V] of a head, on the host, and its best tokens."""
+"""A head's q [V], on the host, and its best tokens, the best first."""
 
 
 class HeadsDrafter(Drafter):
-    """heads: ``len(heads)`` is their number; ``heads.accuracies`` has an entry for each."""
+    """Base class of drafters with heads. heads: the part, with a length and with a row of ``accuracies`` for each
+    head."""
 
     family = "heads"
     draw_kinds = ("one_hot",)
@@ -36,7 +38,7 @@ class HeadsDrafter(Drafter):
     size_option, usual_size = "budget", 16
     trial = {"budget": 4}
     note: ClassVar[str]
-    """The note below the table: what these heads know, and what they cannot know."""
+    """The note below the table of choices."""
 
     def __init__(self, settings, heads, target: LanguageModel) -> None:
         super().__init__(settings)
@@ -50,7 +52,7 @@ class HeadsDrafter(Drafter):
 
     def begin(self, start: Start) -> None:
         super().begin(start)
-        self._state: Tensor | None = None  # [H], of the last token that the target has read
+        self._state: Tensor | None = None  # [H], at the last token that the target has read
         self._read = 0
         self._keep(start.features)
 
@@ -61,7 +63,8 @@ class HeadsDrafter(Drafter):
         self._keep(kept.features)
 
     def _keep(self, features: Tensor) -> None:
-        """features: [R, H] of the tokens that were read since the last call."""
+        """Remember the last of these states. features: [R, H], of the tokens that the target has read since the last
+        call."""
         self._read += len(features)
         if len(features):
             self._state = features[-1]
@@ -87,7 +90,8 @@ class HeadsDrafter(Drafter):
         return tree
 
     def _shape(self, max_depth: int) -> Shape:
-        """The shape for the heads whose positions are still open; a forced token closes its head's position."""
+        """The shape of a tree up to this depth, for the heads whose positions are still open. A forced token takes the
+        position of a head."""
         width = self.target.vocab_size
         open_heads = self.heads.accuracies[self._first : self._first + max_depth]
         costs = tuple(tuple(cost(share) for share in row[:width]) for row in open_heads)
@@ -95,14 +99,15 @@ class HeadsDrafter(Drafter):
 
     @abstractmethod
     def _after(self, head: int, paths: Sequence[Sequence[int]], count: int) -> Sequence[Choices]:
-        """A head's choices after each of these paths, at least its ``count`` best tokens. paths: tokens
-        after the state, the root first; all have the same length."""
+        """The choices of head number ``head`` after each path, each with at least the ``count`` best tokens. paths: the
+        tokens after the last state, the root first; all paths have the same length."""
 
     def _choices(self, hidden: Tensor, project: nn.Module, count: int) -> list[Choices]:
-        """hidden: [R, H] of heads, project: H -> V. Raises UserError for NaN.
+        """The choices of a head for R states: q, and the ``count`` best tokens. hidden: [R, H]. project: hidden states
+        -> logits [R, V]. Raises UserError for NaN.
 
-        The tokens are ranked by the logits: top-k and top-p, which hold for the law that is shown, cut tokens of the
-        head, while the target may well keep them, and would leave all these tokens equal.
+        The tokens are ranked by logits, not by q. Top-k and top-p set the q of some tokens to 0, which the target may
+        still accept, and all these tokens would rank equal.
         """
         logits = project(hidden)
         if not self.target.asynchronous:
@@ -112,12 +117,13 @@ class HeadsDrafter(Drafter):
         return list(zip(laws, best, strict=True))
 
     def _spoken(self, kept: Kept) -> list[Tensor]:
-        """The heads' distributions for each depth, along the kept path."""
+        """The heads' laws q [V] at each depth along the kept path, the root's first."""
         laws = (kept.tree.shown_law(place) for place in (ROOT, *kept.path))
         return [law for law in laws if law is not None]
 
     def _table(self, spoken: Sequence[Tensor], written: Sequence[int]) -> Table:
-        """Each head's first choices that are not cut, the token that was written in its place, and its rank."""
+        """The table of choices: for each head its first choices of positive q, the token that was written in its place,
+        and the rank of that token."""
         rows = []
         for depth, law in enumerate(spoken):
             token = written[depth] if depth < len(written) else None
@@ -137,7 +143,8 @@ class HeadsDrafter(Drafter):
 
 
 def by_level(shape: Shape) -> list[dict[int, list[int]]]:
-    """One dictionary per level, parent -> its children's places; parents are in the order of their places."""
+    """For each level of a shape, a dictionary: parent's place -> places of its children. Parents are in the order of
+    their places."""
     depths: list[int] = []
     levels: list[dict[int, list[int]]] = []
     for place, (parent, _) in enumerate(shape):

@@ -9,11 +9,12 @@ SHOWN = 6  # tokens on each side of the pointer
 
 
 class InputPointer:
-    """The place in the input from which the output goes on, if there is one.
+    """The place in the input from which the output is expected to copy.
 
-    place: index of the input token that should come next; None after a bifurcation, until a suffix
-    of the output occurs exactly once in the input. suffix: the tokens of the last such suffix; empty
-    at first, when copying starts at the beginning. bifurcations: how often the output's next token was not the input's.
+    place: the index of the input token that should come next; None after a bifurcation, until a suffix of the output
+    occurs exactly once in the input. suffix: the suffix of the output that last set the pointer; empty at first, when
+    copying starts at the beginning. bifurcations: how often the output's next token differed from the input token at
+    the pointer.
     """
 
     def __init__(self, tokens: Sequence[int]) -> None:
@@ -27,7 +28,7 @@ class InputPointer:
             self._behind.setdefault(token, []).append(place)
 
     def follow(self, token: int) -> None:
-        """Take up the next token of the output."""
+        """Append the next token of the output, and move or realign the pointer."""
         self._output.append(token)
         expected = self.rest(1)
         if expected == [token]:
@@ -41,7 +42,8 @@ class InputPointer:
         return [] if self.place is None else self.tokens[self.place : self.place + most]
 
     def _align(self) -> None:
-        """Find the shortest suffix of the output that occurs exactly once in the input, and point behind it."""
+        """Set the pointer behind the shortest suffix of the output that occurs exactly once in the input; without such
+        a suffix, there is no pointer."""
         self.place, size = None, 1
         places = self._behind.get(self._output[-1], [])
         while len(places) > 1 and size < len(self._output):

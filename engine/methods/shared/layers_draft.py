@@ -1,9 +1,8 @@
-"""A draft model that is made of copies of some of the target's layers and trained on.
+"""A draft model that starts as copies of some of the target's layers and is then trained.
 
-Its embeddings are the target's, and its head is cut to some tokens with the target's rows, so its files hold the layers,
-the final norm and the table of tokens alone. It reads whatever the target reads, in the target's way: its configuration
-is the target's with fewer layers. For drafters it is a language model like any other, whose q is 0 for the tokens that
-its head lacks.
+It uses the target's embeddings, and the rows of the target's head for some tokens. So its files hold only the layers,
+the final norm and the table of tokens. Its configuration is the target's with fewer layers, so it reads the same inputs
+as the target. Drafters use it like any other language model; its q is 0 for the tokens that its head lacks.
 """
 
 from __future__ import annotations
@@ -23,40 +22,43 @@ from engine.parts.module_part import ModulePart
 from engine.parts.opening import language_model
 
 LAYERS = "draftscope_layers"
-"""The entry of config.json that names the target's layers from which the draft's were made."""
+"""The entry of config.json that lists the target's layers from which the draft's layers were copied."""
 
 
 class LayersDraft(ModulePart):
-    """layers: of the target, counted from 0. known: bool [V], the tokens that the head has."""
+    """A draft model made of some of the target's layers, without embeddings and head. layers: the copied layers of the
+    target, counted from 0. known: bool [V], True for the tokens that the head has."""
 
     key, noun = "draft", "draft model"
 
     def __init__(self, module: PreTrainedModel, layers: Sequence[int], known: Tensor) -> None:
-        """module: of the target's kind, without embeddings and head (``bare``)."""
+        """module: a model of the target's class without embeddings and head (``bare``)."""
         super().__init__()
         self.module, self.origins = module, tuple(layers)
         self.register_buffer("t2d", known)
 
     @classmethod
     def begun(cls, target: PreTrainedModel, layers: Sequence[int], tokens: Tensor) -> LayersDraft:
-        """The draft before its training: copies of the target's layers and its final norm. tokens: int64 [K]."""
+        """The draft before its training: copies of the target's layers and final norm. tokens: int64 [K], the head's
+        tokens."""
         known = torch.zeros(len(target.get_output_embeddings().weight), dtype=torch.bool)
         known[tokens.cpu()] = True
-        made = cls(bare(target, layers), layers, known)
+        draft = cls(bare(target, layers), layers, known)
         stack, own = (
-            getattr(decoder_of(each), stack_of(decoder_of(each))) for each in (target, made.module)
+            getattr(decoder_of(module), stack_of(decoder_of(module)))
+            for module in (target, draft.module)
         )
         with torch.no_grad():
             for layer, origin in zip(own, layers, strict=True):
                 layer.load_state_dict(stack[origin].state_dict())
-            final_norm(made.module).load_state_dict(final_norm(target).state_dict())
-        return made
+            final_norm(draft.module).load_state_dict(final_norm(target).state_dict())
+        return draft
 
     @classmethod
     def of_files(cls, config, tensors, target):
         layers = config.get(LAYERS)
-        whole = isinstance(layers, list) and all(type(one) is int for one in layers)
-        if not whole or not layers or not all(0 <= one < target.layers for one in layers):
+        whole = isinstance(layers, list) and all(type(number) is int for number in layers)
+        if not whole or not layers or not all(0 <= number < target.layers for number in layers):
             raise ValueError(f"its {LAYERS} names no layers of its target")
         known = torch.zeros(target.vocab_size, dtype=torch.bool)
         return cls(bare(target.model, layers), layers, known)
@@ -79,11 +81,11 @@ class LayersDraft(ModulePart):
 
     @property
     def tokens(self) -> Tensor:
-        """int64 [K], ascending: those that the head has."""
+        """The tokens that the head has, int64 [K] in ascending order."""
         return self.t2d.nonzero()[:, 0]
 
     def states(self, embedded: Tensor) -> Tensor:
-        """Embeddings of whole texts [S, T, H] -> states [S, T, H] after the final norm."""
+        """Embeddings of S whole texts [S, T, H] -> hidden states [S, T, H] after the final norm."""
         return decoder_of(self.module)(inputs_embeds=embedded, use_cache=False).last_hidden_state
 
     def beside(self, target: LanguageModel, name: str) -> LanguageModel:
@@ -94,15 +96,16 @@ class LayersDraft(ModulePart):
 
 
 def bare(target: PreTrainedModel, layers: Sequence[int]) -> PreTrainedModel:
-    """A module of the target's kind with new numbers, as many layers as are named, and neither embeddings nor head."""
+    """A model of the target's class with fresh weights, as many layers as ``layers`` names, and neither embeddings nor
+    head."""
     config = copy.deepcopy(target.config)
-    config._attn_implementation = None  # the usual one, not that of the engine's sessions
+    config._attn_implementation = None  # transformers' default, not that of the engine's sessions
     text = config.get_text_config(decoder=True)
     size, text.vocab_size = text.vocab_size, 1  # no table is made only to be dropped
     padding, text.pad_token_id = text.pad_token_id, None
     text.num_hidden_layers = len(layers)
     if getattr(text, "layer_types", None):
-        text.layer_types = [text.layer_types[one] for one in layers]
+        text.layer_types = [text.layer_types[number] for number in layers]
     config.tie_word_embeddings = text.tie_word_embeddings = False
     module = type(target)(config)
     text.vocab_size, text.pad_token_id = size, padding

@@ -1,4 +1,5 @@
-"""When a visitor's copy of a draft learns: within some milliseconds per step, or after a number of refusals."""
+"""Decides when a visitor's copy of a draft model learns: for some milliseconds per step, or after a number of rejected
+tokens."""
 
 import time
 from collections.abc import Sequence
@@ -11,8 +12,9 @@ from engine.core.tree import ROOT
 from engine.methods.shared.private_draft import PrivateDraft
 
 REREAD = 4
-"""Updates after which the text so far is read anew: keys and values of older weights are good enough for a while."""
-USUAL = 10.0  # assumed milliseconds of an update, before one was timed
+"""The number of updates after which the text so far is read again. Until then, keys and values of older weights are
+used."""
+USUAL = 10.0  # assumed milliseconds of an update, before the first one was timed
 
 LEARNING = (
     number("milliseconds", 2.0, 0.0, 100.0, "Learning per step").meaning(
@@ -29,41 +31,43 @@ LEARNING = (
 
 
 class Pace:
-    """learned: milliseconds of learning so far."""
+    """Decides when the next update is due. learned: milliseconds of learning so far."""
 
     def __init__(self, milliseconds: float, every: int) -> None:
-        """milliseconds: of learning after a step, on average; 0: update after ``every`` refusals instead."""
+        """milliseconds: the mean time of learning per step; 0: an update comes after every ``every`` rejected tokens
+        instead."""
         self._budget, self._every = milliseconds, every
         self._saved, self._cost = 0.0, USUAL
         self.learned = 0.0
 
     def due(self, waiting: int) -> bool:
-        """Whether to learn before the next step. waiting: refusals since the last update. Call this once per step."""
+        """Whether to learn before the next step. waiting: rejected tokens since the last update. Call this once per
+        step."""
         self._saved = min(self._saved + self._budget, 4 * self._cost)
         due = self._saved >= self._cost if self._budget else waiting >= self._every
         return bool(due and waiting)
 
     def took(self, milliseconds: float) -> None:
-        """Record that an update took this long."""
+        """Record the time of an update."""
         self._saved, self.learned = self._saved - milliseconds, self.learned + milliseconds
         self._cost += 0.3 * (milliseconds - self._cost)
 
 
 class LearningDraft:
-    """The part of a drafter whose copy of the draft learns between steps, from the tokens that the target refused. Its
-    ``_reading(model)`` makes a reader of the text."""
+    """Mixin of drafters whose copy of the draft model learns between steps, from the tokens that the target rejected.
+    The drafter's ``_reading(model)`` must return a new reader of the text."""
 
     learns = True
 
     def _remember_pair(self, models, draft: str) -> None:
-        """draft: the name of the draft model; what is learned belongs to it and to the target."""
+        """Remember the pair of models to which the learned weights belong. draft: the name of the draft model."""
         (role,) = self.needs
         folders = models.folders
         self._pair = folders.get("target", models.target.name), folders.get(role, draft)
 
     def _begin_learning(self, private: PrivateDraft, tokens: Sequence[int]) -> None:
-        """tokens: of the prompt, as the draft reads them."""
-        self._private, self._passes = private, 0  # passes: of discarded readers
+        """Begin a text. private: the visitor's copy. tokens: the prompt's tokens in the draft model's vocabulary."""
+        self._private, self._passes = private, 0  # _passes: the passes of discarded readers
         self._pace = Pace(self.settings["milliseconds"], self.settings["every"])
         self._passage = private.begin(tokens)
         self._open()
@@ -72,7 +76,8 @@ class LearningDraft:
         self._reader, self._version = self._reading(self._private.model), self._private.version
 
     def _learn(self) -> None:
-        """Update the copy, if there was a refusal since the last update and the budget or the count allows it."""
+        """Update the copy if an update is due (``Pace.due``). Read the text again if the reader's weights are too
+        old."""
         private = self._private
         if self._pace.due(private.waiting):
             began = time.perf_counter()
@@ -85,7 +90,8 @@ class LearningDraft:
             self._open()
 
     def _refusal(self, kept: Kept) -> Tensor | None:
-        """Count the tokens that were judged; returns the target's law [V] where one was refused, or None."""
+        """Count the judged tokens of a step; returns the target's law p [V] at the rejected token, or None if no token
+        was rejected."""
         tree, accepted = kept.tree, len(kept.path)
         self._private.history.see(accepted, min(accepted + 1, len(tree)))
         if accepted == len(tree) or len(kept.tokens) == accepted or kept.logits is None:

@@ -1,4 +1,4 @@
-"""Trees that a draft model grows level by level: it reads a whole level in one pass."""
+"""Base classes of drafters that grow a tree level by level: the draft model reads a whole level in one pass."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ SHAPES = (
     *("2-1-1-1", "2-2-1-1", "2-2-2-1", "2-2-2-2", "3-1-1-1", "4-1-1-1", "4-2-1-1"),
     *("2-1-1-1-1", "2-2-1-1-1", "2-2-2-2-2", "3-2-1-1-1", "4-2-1-1-1"),
 )
-"""Children of each node, level by level."""
+"""The choices of branching factors: the number of children of each node, level by level."""
 
 
 def shape_option(usual: str, help_text: str) -> Option:
-    """Branching factors, one per level."""
+    """The option ``branching``: one branching factor per level."""
     return choice("branching", usual, SHAPES, "Branching factors").meaning(help_text)
 
 
@@ -39,13 +39,13 @@ class LevelDrafter(DraftModelDrafter):
     @property
     @abstractmethod
     def levels(self) -> int:
-        """Levels of a full tree."""
+        """The number of levels of a full tree."""
 
     @abstractmethod
     def grow(self, tree: DraftTree, parents: Sequence[int], q: Tensor, level: int) -> list[int]:
-        """Draw the children of a level; returns the nodes that the next level grows from.
+        """Draft the children of these parents; returns the nodes that are the parents of the next level.
 
-        q: [len(parents), V], the draft's distribution after each parent. level: 0 below the root.
+        q: [len(parents), V], the draft model's law after each parent. level: 0 for the root's children.
         """
 
     def show(self, tree: DraftTree) -> None:
@@ -90,11 +90,11 @@ class ShapedDrafter(LevelDrafter):
 
     @abstractmethod
     def draws(self, q: Tensor, count: int) -> list[list[int]]:
-        """Up to ``count`` different tokens for each row of q [R, V], in the order drawn."""
+        """For each row of q [R, V], up to ``count`` different tokens in the order in which they are drawn."""
 
     @abstractmethod
     def place(self, tree: DraftTree, parent: int, q: Tensor, tokens: Sequence[int]) -> None:
-        """Put these tokens into the tree. q: [V]."""
+        """Add these tokens to the tree as children of ``parent``. q: [V], the law after the parent."""
 
 
 def favourites(q: Tensor, count: int) -> list[list[int]]:
@@ -105,7 +105,7 @@ def favourites(q: Tensor, count: int) -> list[list[int]]:
 
 
 def without(q: Tensor, tokens: Sequence[int]) -> Tensor:
-    """q [V] without these tokens, renormalised where anything is left, in float64."""
+    """q [V] with these tokens set to 0 and the rest renormalised, in float64; all zeros if no mass is left."""
     left = q.double().clone()
     left[torch.as_tensor(tokens, dtype=torch.long)] = 0
     mass = left.sum()
@@ -116,10 +116,9 @@ class DrawnLevels(ShapedDrafter):
     """Recursive Speculative Decoding with constant branching factors (RSD-C), Jeon et al. 2024: the same number of siblings,
     drawn without replacement, under every node of a level.
 
-    The Gumbel-top-k trick draws k siblings without replacement in the order of their perturbed
-    log-probability. The same law comes from k draws one after another, each from q without the
-    tokens drawn before. Siblings are drawn here in this second way, the next draw of a whole level
-    at once.
+    The Gumbel-top-k trick draws k siblings without replacement, in the order of their perturbed log-probabilities. The
+    same law results from k successive draws, each from q without the tokens drawn before. Siblings are drawn here by
+    successive draws; each draw is made for all nodes of a level at once.
 
     In greedy decoding the siblings are the k likeliest tokens, judged one-hot.
     """

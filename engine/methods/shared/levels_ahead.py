@@ -1,4 +1,4 @@
-"""Levels of a draft that an EAGLE cell reads before they are asked for."""
+"""Lets an EAGLE cell read several levels of a chain in one call, before the drafter requests them."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -11,20 +11,21 @@ from engine.methods.shared.eagle_context import EagleContext
 from engine.methods.shared.read_ahead import ReadAhead
 
 Embed = Callable[[Sequence[int]], Tensor]
-"""Tokens -> their embeddings [R, H]"""
+"""R tokens -> their embeddings [R, H]."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """Rows that the cell has read. states: [R, H], at the rows' tokens. q: [R, V] after them, on the host."""
+    """R rows that the cell has read. states: [R, H], the state at each row's token. q: [R, V], the law after it, on the
+    host."""
 
     states: Tensor
     q: Tensor
 
 
 class LevelsAhead:
-    """Levels of one row each, where the row is the likeliest token after the row above; the cell reads several of them
-    in one call. It reads other levels one by one.
+    """Reads levels ahead while the draft is a greedy chain: each level has one row, the likeliest token after the row
+    above. Other levels are left to the caller, which reads them one by one.
 
     law: logits [R, v] in the cell's own vocabulary -> q [R, V]. read: how many levels the last call of ``begin`` or
     ``take`` read.
@@ -32,15 +33,17 @@ class LevelsAhead:
 
     def __init__(self, context: EagleContext, law: Callable[[Tensor], Tensor]) -> None:
         self._context, self._law, self._policy = context, law, ReadAhead(context.blocks)
-        self._coming: list[tuple[int, Level]] = []  # each with its token
+        self._coming: list[
+            tuple[int, Level]
+        ] = []  # (token, level) for levels that were read but not yet taken
         self._asked = self._expected = self.read = 0
         self._is_chain = False
 
     def begin(self, states: Tensor, embedded: Tensor, expected: int) -> Level | None:
-        """Read and commit pairs [R, H], and as many levels after them as pay. Returns the level of the last pair; None
-        if it does not pay to read ahead, and nothing was read.
+        """Read and commit pairs of states and embeddings [R, H], and read levels ahead after them. Returns the level of
+        the last pair; None if reading ahead does not pay, and then nothing was read.
 
-        expected: how many levels the caller will ask for at most, including this one, if each has one row."""
+        expected: the most levels that the caller will request in this step, including this one, if each has one row."""
         if self._is_chain:
             self._policy.saw(self._asked)
         self._asked, self._expected, self._is_chain = 1, expected, expected > 1
@@ -53,8 +56,9 @@ class LevelsAhead:
         return self._coming.pop(0)[1]
 
     def take(self, states: Tensor, tokens: Sequence[int], depth: int, embed: Embed) -> Level | None:
-        """The level of these tokens, below rows with these states, at this depth, if it was read ahead, or is read now
-        together with others because that pays; else None, and the caller reads it alone."""
+        """The level of these tokens at this depth, if it was read ahead, or if it pays to read it now together with
+        later levels. Returns None otherwise; then the caller must read it. states: the states [R, H] at the tokens'
+        parents."""
         self.read = 0
         self._is_chain = self._is_chain and len(tokens) == 1
         if self._is_chain and not self._coming:
@@ -75,7 +79,7 @@ class LevelsAhead:
             self._keep(tokens[0], chain)
 
     def _keep(self, first: int | None, chain: ReadChain) -> None:
-        """first: the token of the first row."""
+        """Store the rows of a chain as levels. first: the token of the first row."""
         tokens = [first, *chain.tokens[:-1]]
         levels = map(Level, chain.features.split(1), self._law(chain.logits).split(1))
         self._coming += zip(tokens, levels, strict=True)

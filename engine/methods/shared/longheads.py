@@ -1,9 +1,9 @@
-"""Chunks of the text, moved so that they stand directly before the rows: nothing is farther away than what is read.
+"""LongHeads: each head reads selected chunks of the text, moved to positions directly before the new rows.
 
 Lu et al., LongHeads: Multi-Head Attention is Secretly a Long Context Processor (2024), a way to read texts longer than a
-model's window. Each head reads the first chunk, the last ones and those whose representation is nearest to the last query.
-Keys are rotated on to their new places. The paper's representation comes from the queries of a chunk; here its mean key stands
-for them.
+model's window. Each head reads the first chunk, the last chunks, and the chunks whose representation is nearest to the
+last query. Keys are rotated to their new positions. The paper computes a chunk's representation from its queries; here
+the chunk's mean key takes their place.
 """
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 from engine.errors import UserError
 from engine.methods.shared.selector import OBSERVERS, ColumnSelector, recent
 
-CHUNKS, LAST = 16, 4  # that are read; of them the last ones of the text
+CHUNKS, LAST = 16, 4  # chunks that a head reads; how many of these are the last chunks of the text
 
 
 class LongHeads(ColumnSelector):
@@ -44,8 +44,8 @@ class LongHeads(ColumnSelector):
         count = (length - first - last) // size
         start = length - last - count * size
         chunks = keys[:, start : length - last].unflatten(1, (count, size))
-        asked = self._asked[layer].unflatten(0, (heads, -1)).mean(1)[:, None]
-        scores = (represented(chunks) * asked).sum(-1)
+        queries = self._asked[layer].unflatten(0, (heads, -1)).mean(1)[:, None]
+        scores = (represented(chunks) * queries).sum(-1)
         best = scores.topk(between).indices.sort().values[:, :, None]
         chosen = (start + best * size + torch.arange(size, device=keys.device)).flatten(1)
         begins = torch.arange(first, device=keys.device).expand(heads, -1)
@@ -60,14 +60,16 @@ class LongHeads(ColumnSelector):
 
 
 def represented(chunks: Tensor) -> Tensor:
-    """[Hkv, chunks, tokens, D] -> what each chunk's mean key finds in its keys, [Hkv, chunks, D]."""
+    """The representation of chunks of keys [Hkv, chunks, tokens, D] -> [Hkv, chunks, D]: the result of attention by
+    each chunk's mean key over the chunk's keys."""
     mean = chunks.mean(2, keepdim=True)
     weights = ((chunks * mean).sum(-1, keepdim=True) * chunks.shape[-1] ** -0.5).softmax(2)
     return (chunks * weights).sum(2)
 
 
 def turned(keys: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
-    """Rotated keys [Hkv, C, D], rotated on. cosines, sines: [Hkv, C, d] of how far, in the first d numbers of a head."""
+    """Rotate keys [Hkv, C, D], which are already rotated, by further angles. cosines, sines: [Hkv, C, d], of the angles
+    for the first d numbers of a head; the other numbers stay."""
     width = cosines.shape[-1]
     head, rest = keys[..., :width], keys[..., width:]
     low, high = head.chunk(2, -1)

@@ -1,8 +1,11 @@
-"""Half of the heads read the text's ends; the others the pages that may hold the keys nearest to the last query.
+"""LServe: half of the heads read the beginning and end of the text; the others read pages with keys near the last
+query.
 
-Yang et al., LServe: Efficient Long-sequence LLM Serving with Unified Sparse Attention (MLSys 2025). A page's score is the
-largest bound on a product of the query with a key of one of its four parts, as in Quest, and pages stay chosen for some
-steps. The paper learns which heads need only the ends; here these are the half that gave least to the rest of the prompt.
+Yang et al., LServe: Efficient Long-sequence LLM Serving with Unified Sparse Attention (MLSys 2025). A page has four
+parts. The score of a part is an upper bound on the products of the last query with its keys, as in Quest; the score of
+a page is the largest score of its parts. Chosen pages stay chosen for some steps. The paper learns which heads need
+only the beginning and end. Here these are the half of the heads that gave the least attention to the middle of the
+prompt.
 """
 
 import torch
@@ -11,7 +14,7 @@ from torch import Tensor
 from engine.methods.shared.selector import OBSERVERS, ColumnSelector, attention, recent
 
 INTERVAL = 4  # steps for which the pages stay chosen
-PARTS, LONGEST = 4, 16  # parts of a page; tokens of a part
+PARTS, LONGEST = 4, 16  # parts of a page; the most tokens of a part
 
 
 class LServe(ColumnSelector):
@@ -57,7 +60,8 @@ class LServe(ColumnSelector):
         return torch.where(self._near[layer][:, None], torch.cat([first, ends], 1), far)
 
     def _bounds(self, layer: int, pages: Tensor) -> Tensor:
-        """pages [Hkv, pages, parts, tokens, D] -> no product of the query with a key of the page exceeds this, [Hkv, pages]."""
+        """An upper bound on the products of the last query with the keys of each page: keys [Hkv, pages, parts, tokens,
+        D] -> bounds [Hkv, pages]."""
         high, low = pages.amax(3)[:, None], pages.amin(3)[:, None]
-        asked = self._asked[layer].unflatten(0, (len(pages), -1))[:, :, None, None]
-        return torch.maximum(asked * high, asked * low).sum(-1).amax((1, 3))
+        query = self._asked[layer].unflatten(0, (len(pages), -1))[:, :, None, None]
+        return torch.maximum(query * high, query * low).sum(-1).amax((1, 3))

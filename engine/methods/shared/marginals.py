@@ -1,4 +1,4 @@
-"""The common part of the block-diffusion drafters: one denoising step over a block of masks."""
+"""The reader that all block-diffusion drafters share: it runs one denoising pass over a block of masks."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -18,10 +18,9 @@ EMPTY: Mapping[int, int] = MappingProxyType({})
 
 
 class BlockReader:
-    """Reads the target's hidden states as they come in and predicts a block at a time.
+    """Reads the target's hidden states of committed tokens, and predicts the next block of tokens in one pass.
 
-    The prefix is never read again: its keys and values are made once from the target's features and
-    kept, one row per committed token.
+    Keys and values of a committed token are computed once from the target's features, and stay in the context.
     """
 
     def __init__(self, drafter: DFlashModel, target: LanguageModel) -> None:
@@ -29,33 +28,35 @@ class BlockReader:
         self._head = drafter.head_beside(target)
         self.target = target
         self.context = context_of(drafter)
-        self.passes = 0  # over a block, since the text began
+        self.passes = 0  # passes over a block since the text began
 
     @torch.no_grad()
     def read(self, features: Tensor) -> None:
-        """Append committed tokens. features: [T, n*H]."""
+        """Append committed tokens to the context. features: the target's hidden states [T, n*H] at these tokens."""
         self.context.read(features)
 
     @torch.no_grad()
     def marginals(
         self, root: int, length: int, sampling: Sampling, filled: Mapping[int, int] = EMPTY
     ) -> Tensor:
-        """q [length, V], on the target's device, for the tokens after the root, predicted all at
-        once and independently. filled: the tokens that are already known, by place; place 0 is
-        right behind the root."""
+        """The marginals q [length, V] of the next ``length`` tokens after the root, predicted in one pass, on the
+        target's device. filled: place -> token, for places that hold a token instead of a mask; place 0 is right behind
+        the root."""
         return display_distribution(self.guesses(root, length, filled)[1], sampling)
 
     @torch.no_grad()
     def guesses(
         self, root: int, length: int, filled: Mapping[int, int] = EMPTY
     ) -> tuple[Tensor, Tensor]:
-        """The prediction of ``marginals`` before temperature and truncation: hidden states [length, H], logits [length, V]."""
+        """The hidden states [length, H] and logits [length, V] from which ``marginals`` are computed, before
+        temperature and truncation."""
         first = self._config.first_row
         hidden = self.denoise(root, filled)[first : first + length]
         return hidden, self._head(hidden)
 
     def denoise(self, root: int, filled: Mapping[int, int] = EMPTY) -> Tensor:
-        """Hidden states [B, H] of the block behind the committed tokens."""
+        """The hidden states [B, H] of the block behind the committed tokens. filled: see ``marginals``. Raises
+        UserError if tokens are filled in for a drafter that cannot fill masks, and for NaN."""
         block = self.block(root)
         if filled and not self._config.first_row:
             raise UserError(
@@ -71,11 +72,12 @@ class BlockReader:
         return hidden
 
     def block(self, root: int) -> list[int]:
-        """The root, and a mask for each token to be filled in."""
+        """The block's B tokens: the root, and B - 1 masks."""
         masks = [self._config.mask_token_id] * (self._config.block_size - 1)
         return [*self.target.readable([root]), *masks]
 
 
 def feature_layers(config) -> Sequence[int]:
-    """Indices into hidden_states. DFlash counts layers; hidden_states begins with embeddings."""
+    """The indices of the target's hidden_states that a block drafter reads. DFlash's config counts layers;
+    hidden_states begins with the embeddings, so each index is higher by 1."""
     return tuple(layer + 1 for layer in config.target_layer_ids)

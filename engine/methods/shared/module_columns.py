@@ -1,4 +1,4 @@
-"""The columns of one text that a method's own module has read, in plain torch.
+"""The KV cache of one text for a method's own module, in plain torch.
 
 Letters in shapes: R rows of a pass, C columns up to its last row, H heads, D head size.
 """
@@ -14,44 +14,46 @@ from torch import Tensor
 from engine.model.cache import CAPACITY, KVCache
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
-"""(layer, queries [H, R, D], keys and values [Hkv, R, D] of the same rows) -> [H, R, D]"""
+"""Attention of a layer: (layer, queries [H, R, D], keys and values [Hkv, R, D] of the same rows) -> [H, R, D]."""
 
 
 class ModuleColumns(KVCache):
-    """Keys and values of all layers."""
+    """The keys and values of all layers of a module, with an attention function for its passes."""
 
     @classmethod
     def of(cls, layers: int) -> ModuleColumns:
         return cls.empty(layers, CAPACITY)
 
     def attention(self, begin: int, rows: int, mask: Tensor | None = None) -> Attend:
-        """The attention of a pass whose rows get the columns from ``begin`` on. mask: bool [R, C], the columns that each row
-        sees; None: all."""
+        """The attention function of a pass that writes its rows' keys and values to the columns from ``begin`` on.
+        mask: bool [R, C], True where a row sees a column; None: every row sees all C columns."""
         self.reserve(begin + rows)
         self.length = begin
 
         def attend(layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-            every = self.layers[layer].update(keys[None], values[None])
+            columns = self.layers[layer].update(keys[None], values[None])
             return F.scaled_dot_product_attention(
-                queries[None], *every, attn_mask=mask, enable_gqa=True
+                queries[None], *columns, attn_mask=mask, enable_gqa=True
             )[0]
 
         return attend
 
     def append(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Put keys and values [Hkv, R, D] after the layer's columns -> all of them, [Hkv, C, D] each."""
+        """Append keys and values [Hkv, R, D] to the layer's columns; returns all keys and all values of the layer, each
+        [Hkv, C, D]."""
         self.reserve(self.layers[layer].length + keys.shape[1])
         keys, values = self.layers[layer].update(keys[None], values[None])
         return keys[0], values[0]
 
     def read(self, layer: int) -> tuple[Tensor, Tensor]:
-        """The layer's columns, [Hkv, C, D] each."""
-        kept = self.layers[layer]
-        return kept.keys[0, :, : kept.length], kept.values[0, :, : kept.length]
+        """All keys and all values of the layer, each [Hkv, C, D]."""
+        columns = self.layers[layer]
+        return columns.keys[0, :, : columns.length], columns.values[0, :, : columns.length]
 
 
 def causal(rows: int, before: int, device: torch.device) -> Tensor | None:
-    """bool [R, before + R]: each row sees the columns before, the rows before it and itself; None for a single row."""
+    """A causal mask, bool [R, before + R]: each row sees the ``before`` earlier columns, the rows before it and itself.
+    None for a single row, which sees everything."""
     if rows == 1:
         return None
     return torch.ones(rows, before + rows, dtype=torch.bool, device=device).tril(before)

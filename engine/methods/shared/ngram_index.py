@@ -1,11 +1,12 @@
-"""Where runs of tokens stand in a text."""
+"""An index of the n-grams of a text."""
 
 import sys
 from collections.abc import Sequence
 
 
 class NgramIndex:
-    """Where each n-gram was last continued. Reading a token adds longest - shortest + 1 entries."""
+    """For each n-gram of ``shortest`` to ``longest`` tokens, the position of the token that followed its latest
+    occurrence. Reading a token adds longest - shortest + 1 entries."""
 
     def __init__(self, shortest: int, longest: int) -> None:
         self._sizes = range(longest, shortest - 1, -1)
@@ -14,12 +15,12 @@ class NgramIndex:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the table and its keys; the numbers in the keys belong to the text."""
+        """The bytes of the table and its keys, without the token ids in the keys, which belong to the text."""
         keys = sum(map(sys.getsizeof, self._continued_at))
         return sys.getsizeof(self._continued_at) + keys
 
     def read(self, context: Sequence[int]) -> None:
-        """Index the tokens that came since the last call."""
+        """Index the tokens of the text that are new since the last call."""
         for position in range(max(self._read, 1), len(context)):
             for size in self._sizes:
                 if size <= position:
@@ -27,7 +28,8 @@ class NgramIndex:
         self._read = len(context)
 
     def latest(self, context: Sequence[int]) -> tuple[int, int] | None:
-        """(position of the continuation, n) of the longest n-gram ending the context."""
+        """For the longest n-gram at the end of the context that occurred before: the position of the token that
+        followed it, and n. None if there is no such n-gram."""
         for size in self._sizes:
             if size < len(context):
                 position = self._continued_at.get(tuple(context[-size:]))

@@ -12,7 +12,7 @@ from engine.methods.shared.eagle_layout import read_cell
 from engine.model.language_model import LanguageModel
 
 _BESIDE: WeakKeyDictionary[LanguageModel, dict[EagleCell, EagleCell]] = WeakKeyDictionary()
-"""The cells that borrow rows of a target's head."""
+"""Target -> cell -> that cell with rows of the target's head, for cells that borrow them."""
 
 
 @lru_cache(maxsize=4)
@@ -21,15 +21,16 @@ def _opened(path: str, dtype: torch.dtype, device: str) -> EagleCell:
 
 
 def open_cell(path: str, target: LanguageModel, device: str) -> EagleCell:
-    """The cell in a folder, opened once per process, beside its target."""
+    """The cell in a folder, opened once per process, with rows of the target's head if it needs them. Raises UserError
+    if it does not fit the target."""
     cell = _opened(path, target.dtype, device)  # it computes on the target's states
     check_fits(cell, target)
     if cell.lm_head is not None or not cell.pieces.own_vocabulary:
         return cell
-    known = _BESIDE.setdefault(target, {})
-    if cell not in known:
-        known[cell] = compiled(cell.beside(target.model))
-    return known[cell]
+    cells = _BESIDE.setdefault(target, {})
+    if cell not in cells:
+        cells[cell] = compiled(cell.beside(target.model))
+    return cells[cell]
 
 
 def compiled(cell: EagleCell) -> EagleCell:
@@ -39,7 +40,7 @@ def compiled(cell: EagleCell) -> EagleCell:
 
 
 def check_fits(cell: EagleCell, target: LanguageModel) -> None:
-    """Raises UserError, one sentence, if the cell was made for a target of other sizes."""
+    """Raises UserError if the sizes or layers of the cell do not fit the target."""
     config = cell.config
     wrong = _what_differs(cell, target)
     if wrong:

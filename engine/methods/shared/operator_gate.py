@@ -1,10 +1,12 @@
-"""Ways to make a picture smaller for a draft model, and the gate that picks one from the target's state at the end of a question.
+"""Operators that reduce a picture to fewer rows for a draft model, and a gate that picks one from the target's hidden
+state.
 
-Huang et al., SpecVLM: Fast Speculative Decoding in Vision-Language Models (2025). The patches are rows of embeddings of the draft
-model: of three side by side one is kept (the paper keeps any), or they become one, as their mean or by a convolution; a resampler
-makes two rows of all, the answers to two learned questions.
+Huang et al., SpecVLM: Fast Speculative Decoding in Vision-Language Models (2025). Each patch is a row of the draft
+model's embeddings. Pruning keeps one patch of each row of the grid (the paper may keep any patches). Pooling and
+convolution turn the patches of each row of the grid into one, by their mean or by a linear map. The resampler turns all
+patches into two rows, by attention from two learned queries. The gate reads the state at the end of the question.
 
-Letters in shapes: P patches, K rows that stand for them, H width of the draft model.
+Letters in shapes: P patches, K rows that stand for them, H hidden size of the draft model.
 """
 
 from __future__ import annotations
@@ -18,12 +20,12 @@ from engine.parts.module_part import ModulePart
 TEXT_ONLY, PRUNED, POOLED, CONVOLUTION, RESAMPLER = OPERATORS = (
     *("text only", "pruned", "pooled", "convolution", "resampler"),
 )
-QUESTIONS = 2  # of the resampler
+QUESTIONS = 2  # learned queries of the resampler
 
 
 class OperatorGate(ModulePart):
-    """One linear layer on the hidden state before the target's last layer, and the operators that have weights. across: patches of
-    a side, all of which the convolution reads at once."""
+    """The gate, one linear layer on the hidden state before the target's last layer, and the weights of the operators.
+    across: the number of patches in a row of the grid, which the convolution reads at once."""
 
     key, noun = "operator_gate", "gate of operators"
 
@@ -48,12 +50,12 @@ class OperatorGate(ModulePart):
 
     @classmethod
     def beginning(cls, width: int, draft_width: int, across: int) -> OperatorGate:
-        """The convolution begins as the mean."""
-        made = cls(width, draft_width, across)
-        one = torch.eye(draft_width)
-        made.convolution.weight.data = one.repeat(1, across) / across
-        made.values.weight.data = one
-        return made
+        """The gate and the operators before training; the convolution starts as the mean of a row of patches."""
+        gate = cls(width, draft_width, across)
+        identity = torch.eye(draft_width)
+        gate.convolution.weight.data = identity.repeat(1, across) / across
+        gate.values.weight.data = identity
+        return gate
 
     @classmethod
     def tiny(cls, target, opener=None):
@@ -61,21 +63,22 @@ class OperatorGate(ModulePart):
         return cls(target.hidden_size, target.hidden_size, across).eval().requires_grad_(False)
 
     def forward(self, states: Tensor) -> Tensor:
-        """[.., H of the target] -> scores [.., operators]"""
+        """The target's hidden states [.., Ht] -> the score of each operator, [.., operators]."""
         return self.out(states)
 
     def kept(self, patches: int) -> list[int]:
-        """The places that are left of so many patches: one of each row, no two of a frame in one column."""
+        """The numbers of the patches that pruning keeps, out of ``patches``: one of each row of the grid, and no two in
+        the same column of a frame."""
         across = self.across
         return [place for place in range(patches) if place % across == place // across % across]
 
     def looks(self, rows: Tensor) -> Tensor:
-        """[.., P, H] -> [.., questions, P]: how much the resampler's questions look at each patch."""
+        """The attention weights of the resampler's queries on the patches: [.., P, H] -> [.., queries, P]."""
         scale = rows.shape[-1] ** -0.5
         return (self.questions @ self.keys(rows).mT * scale).softmax(-1)
 
     def reduced(self, operator: str, rows: Tensor) -> Tensor:
-        """[.., P, H] -> [.., K, H]"""
+        """Apply an operator to the patches: [.., P, H] -> [.., K, H]."""
         if operator == TEXT_ONLY:
             return rows[..., :0, :]
         if operator == PRUNED:
@@ -87,7 +90,7 @@ class OperatorGate(ModulePart):
         return self.looks(rows) @ self.values(rows)
 
     def weights(self, operator: str, rows: Tensor) -> list[float]:
-        """How much each patch [P, H] weighs in what is left of the picture."""
+        """The weight, 0 to 1, of each of the patches [P, H] in the rows that an operator makes of them."""
         count = len(rows)
         if operator == PRUNED:
             kept = self.kept(count)

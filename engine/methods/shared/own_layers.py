@@ -1,4 +1,4 @@
-"""The common base of drafters that run the target's first layers."""
+"""Base class of drafters that draft with the target's first layers."""
 
 from collections.abc import Sequence
 
@@ -15,8 +15,8 @@ from engine.model.layers import Layers
 
 
 class OwnLayersDrafter(Drafter):
-    """Drafts a chain row by row in the target's own session. The rows already read stay there, so that the
-    target goes on from the exit instead of reading them again."""
+    """Drafts a chain, row by row, with the first layers of the target, in the target's own session. The rows stay in
+    the session, so the verify pass only runs the remaining layers on them."""
 
     family = "self"
     draw_kinds = ("iid",)
@@ -28,8 +28,9 @@ class OwnLayersDrafter(Drafter):
 
     @staticmethod
     def make_ready(target: LanguageModel, cuts: Sequence[int], nodes: int) -> None:
-        """Prepare, before a text is timed, the passes that leave the target at these layers, or go on from there
-        with about ``nodes`` nodes. Whether the target can go on is tested at the first of these layers."""
+        """Prepare the passes that end at one of the layers ``cuts``, and those that go on from there with about
+        ``nodes`` nodes, before a text is timed. Also tests, at the first of these layers, whether the target can go
+        on."""
         target.prepare_stretches(cuts, nodes)
         goes_on(target, cuts[0])
 
@@ -43,10 +44,11 @@ class OwnLayersDrafter(Drafter):
     def _chain(
         self, tree: DraftTree, context: Sequence[int], layer: int, length: int, stop: float
     ) -> tuple[Begun, float]:
-        """Draft up to ``length`` tokens with the first ``layer`` layers; stop after a token less sure than
-        ``stop``. That token stays, because a drawn token must never be dropped.
+        """Append up to ``length`` tokens to the tree, drafted with the first ``layer`` layers. The chain ends after the
+        first token whose confidence (``_sure``) is below ``stop``. That token stays, because a drawn token must never
+        be dropped.
 
-        Returns the rows that were read, and how sure the last token was.
+        Returns the rows that were read, with their states, and the confidence of the last token.
         """
         session, parent, sure = self.start.target, ROOT, 1.0
         rows, states = context[session.length :], []
@@ -64,13 +66,13 @@ class OwnLayersDrafter(Drafter):
         return Begun(layer, torch.cat(states)), sure
 
     def _exit(self, states: Tensor) -> Tensor:
-        """Hidden states [R, H] of the next rows, behind the drafting layers -> logits [1, V] of the last"""
+        """The hidden states [R, H] of rows after the drafting layers -> the logits [1, V] after the last row."""
         return self.target.head(self.target.norm(states[-1:]))
 
     def _sure(self, q: Tensor, token: int) -> float:
-        """The number that is compared with the threshold after a token was drafted from q [V]."""
+        """The confidence in a token that was drafted from q [V]; it is compared with the threshold."""
         return float(q[token])
 
     def law(self, logits: Tensor) -> Tensor:
-        """logits [R, V] -> q [R, V] on the host"""
+        """Logits [R, V] -> q [R, V] on the host, with temperature and truncation applied."""
         return display_distribution(logits, self.sampling).cpu()

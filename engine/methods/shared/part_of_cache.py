@@ -1,6 +1,6 @@
-"""Drafters that read, with the target's own weights, a part of the keys and values that the target has stored.
+"""Base class of drafters that run the target itself over a part of its KV cache.
 
-Which part is for a selector to say, a file each beside this one.
+A selector chooses that part. Each selector has its own module in this package.
 """
 
 from collections.abc import Sequence
@@ -33,11 +33,11 @@ _ALL = (
     Streaming, SnapKV, SentenceKV, SpecKV, SpecPC, SpecKVPC, LServe, QuantSpec, Gear, LongHeads
 )  # fmt: skip
 SELECTORS = {one.key: one for one in _ALL}
-PART, FEWEST = 8, 16  # the budget that is chosen: this part of the prompt, and no fewer columns
+PART, FEWEST = 8, 16  # the default budget: 1 / PART of the prompt, but at least FEWEST columns
 
 
 def part_options(reader: str) -> tuple:
-    """reader: what reads the part, for the page."""
+    """The options of a drafter of this kind. reader: the name, for the page, of the model that reads the part."""
     return (
         choice("selector", "snapkv", tuple(SELECTORS), "Selector").meaning(
             f"What {reader} reads: the text's ends (streaming), what the prompt's end looks at (snapkv) or what a draft "
@@ -54,17 +54,17 @@ def part_options(reader: str) -> tuple:
 
 
 class CachePartDrafter(Drafter):
-    """A drafter whose passes are the target's, over a part of the columns."""
+    """A drafter that runs the target over a part of the columns of its KV cache."""
 
     uses_target = True
     reader: ClassVar[str]
-    """What reads the part, for the page."""
+    """The name, for the page, of the model that reads the part."""
 
     rest: ClassVar[str]
-    """A sentence on what is left out."""
+    """A sentence, for the page, on the columns that are not read."""
 
     def __init__(self, settings, target, draft: DraftChain | None) -> None:
-        """draft: writes the continuation for the selector that wants one."""
+        """draft: the drafter with a draft model for selectors that need one; None for all other selectors."""
         super().__init__(settings)
         self.target, self._draft = target, draft
 
@@ -129,21 +129,23 @@ class CachePartDrafter(Drafter):
 
     @property
     def share(self) -> float:
-        """The bytes that a pass reads of the keys and values, as a share of all."""
+        """The share of the KV cache's bytes that a pass reads."""
         return self._selector.share(self._past.session.length)
 
     def turn_to(self, context: Sequence[int]) -> None:
-        """Before a pass: let the selector choose columns of the text up to the root, context[-1]."""
+        """Let the selector choose columns of the text up to the root, context[-1], and show the choice. Call this
+        before a draft."""
         self._past.tokens = context
         changes = self._selector.changes(self._past)
         self.view.take(self._selector.chosen if changes else None)
         if changes or not self.shown:
-            told = self.view.reduced, self.reader, self.rest
-            self.shown = exhibits(self._selector, self._past, *told)
+            labels = self.view.reduced, self.reader, self.rest
+            self.shown = exhibits(self._selector, self._past, *labels)
         self._rows = []
 
     def read(self, tokens: Sequence[int]) -> Tensor:
-        """Read the tokens in one pass over a part of the cache; returns logits [R, V]."""
+        """Read R tokens in one pass over the selected part of the cache; returns logits [R, V]. Raises UserError for
+        NaN."""
         self._passes += 1
         self._rows += tokens
         logits = self.view.feed(tokens)
@@ -151,7 +153,8 @@ class CachePartDrafter(Drafter):
         return logits
 
     def learn(self, count: int) -> None:
-        """Let the selector learn from the step: the text kept the first ``count`` of the rows read since ``turn_to``."""
+        """Let the selector learn from a step. count: how many of the rows read since ``turn_to``, counted from the
+        first, were accepted."""
         queries, tokens, self._rows = self._queries.taken(), self._rows[:count], []
         if self._selector.follows and tokens:
             kept = {layer: rows[:, : len(tokens)] for layer, rows in queries.items()}

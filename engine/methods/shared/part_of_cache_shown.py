@@ -1,4 +1,4 @@
-"""Exhibits of the keys and values that a draft pass reads."""
+"""The exhibits of the part of the KV cache that a draft pass reads."""
 
 import torch
 
@@ -6,15 +6,15 @@ from engine.core.exhibits import Exhibit, Gauge, Later, Matrix, Token, Words
 from engine.methods.shared.selector import ColumnSelector, Past, Selector
 from engine.methods.shared.sentencekv import SentenceKV
 
-STRETCHES, BANDS = 28, 8  # columns and rows of the picture
-SENTENCES, BEGINNING = 5, 12  # that are quoted, and tokens of each
+STRETCHES, BANDS = 28, 8  # the most columns and rows of the picture
+SENTENCES, BEGINNING = 5, 12  # the most sentences that are quoted, and the most tokens of each
 
 
 def exhibits(
     selector: Selector, past: Past, layers: list[int], reader: str, rest: str
 ) -> list[Exhibit | Later]:
-    """The exhibits after a change of the selected columns. layers: the layers of which only a part is read. reader:
-    who reads that part. rest: a sentence on the columns left out."""
+    """The exhibits after the selected columns changed. layers: the layers of which only a part is read. reader: the
+    name of the model that reads that part. rest: a sentence on the columns that are not read."""
     length = past.session.length
     if not layers:
         note = f"All layers have a sliding window, so {reader} reads what the target reads."
@@ -25,19 +25,20 @@ def exhibits(
         note = f"The budget holds the whole text, so {reader} reads all of it."
     elif len(layers) < past.session.model.layers:
         note += " Layers with a sliding window are left as they are."
-    told = [Gauge(f"Bytes that {reader} reads of the keys and values", share, note=note)]
+    panels = [Gauge(f"Bytes that {reader} reads of the keys and values", share, note=note)]
     if isinstance(selector, ColumnSelector) and share < 1:
         read = [(layer, selector.places[layer]) for layer in layers]
         tokens = list(past.tokens[:length])
-        told.append(Later(lambda: strip(read, tokens)))
+        panels.append(Later(lambda: strip(read, tokens)))
         if isinstance(selector, SentenceKV):
             ends = list(selector.ends)
-            told.append(Later(lambda: sentences(read, tokens, ends)))
-    return told
+            panels.append(Later(lambda: sentences(read, tokens, ends)))
+    return panels
 
 
 def strip(read: list[tuple[int, torch.Tensor]], tokens: list[int]) -> Matrix:
-    """read: layer, and the columns [Hkv, C] that it reads. The text is cut into stretches, the layers into bands."""
+    """A picture of the columns that are read: the text is cut into stretches, the layers into bands, and each cell is a
+    share. read: pairs of a layer and the columns [Hkv, C] that are read of it."""
     size = -(-len(tokens) // STRETCHES)
     starts = range(0, len(tokens), size)
     per_band = -(-len(read) // BANDS)
@@ -61,7 +62,8 @@ def _name(band: list[tuple[int, torch.Tensor]]) -> str:
 
 
 def _read(places: torch.Tensor, length: int) -> torch.Tensor:
-    """The share of the heads that read each column, [T]."""
+    """The share of the heads that read each of the ``length`` columns, [T]. places: the columns [Hkv, C] that each head
+    reads."""
     counts = torch.zeros(length)
     inside = places[places < length].cpu()
     counts.scatter_add_(0, inside, torch.ones(len(inside)))
@@ -69,7 +71,8 @@ def _read(places: torch.Tensor, length: int) -> torch.Tensor:
 
 
 def sentences(read: list[tuple[int, torch.Tensor]], tokens: list[int], ends: list[int]) -> Words:
-    """The sentences of which the largest share is read, over all heads of all layers."""
+    """The beginnings of the sentences of which the largest share is read, averaged over all heads of all layers. read:
+    see ``strip``. ends: for each sentence, the number of tokens up to its end."""
     share = torch.stack([_read(places, len(tokens)) for _, places in read]).mean(0)
     cuts = list(zip([0, *ends], [*ends, len(tokens)], strict=True))
     most = sorted(

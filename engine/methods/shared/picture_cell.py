@@ -1,6 +1,6 @@
-"""A cell with separate inputs for text and picture: where a row stands for a patch, its embedding is the whole input.
+"""An EAGLE cell with another input for rows of a picture: a row that stands for a patch enters as its embedding alone.
 
-Lin et al., Speculative Decoding Reimagined for Multimodal Large Language Models (MSD, 2025). Everything else is an EAGLE cell.
+Lin et al., Speculative Decoding Reimagined for Multimodal Large Language Models (MSD, 2025). All else is as in EAGLE.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ class PictureCell(EagleCell):
     @classmethod
     def of(cls, cell: EagleCell) -> PictureCell:
         """A picture cell with the weights of ``cell``."""
-        made = cls(cell.config, cell.pieces)
-        made.load_state_dict(cell.state_dict())
-        return made.to(cell.fc.weight).eval()
+        picture_cell = cls(cell.config, cell.pieces)
+        picture_cell.load_state_dict(cell.state_dict())
+        return picture_cell.to(cell.fc.weight).eval()
 
     def forward(self, states: Tensor, embedded: Tensor, turn, attend) -> Tensor:
-        """A state of zeros says that the row stands for a patch."""
+        """Like ``EagleCell.forward``, but a row whose state is all zeros stands for a patch of the picture, and only
+        its embedding is read."""
         pair = self.fc(torch.cat([embedded, states], -1))
         rows = torch.where((states == 0).all(-1, keepdim=True), embedded.to(pair.dtype), pair)
         for index, layer in enumerate(self.layers):

@@ -1,9 +1,9 @@
-"""A visitor's own copy of a draft model, which learns from the tokens that the target refused.
+"""A visitor's own copy of a draft model, which learns from the tokens that the target rejected.
 
-Liu et al., Online Speculative Decoding (2024): where a draft fails, its context and the target's distribution are kept,
-and now and then the draft is distilled on them. The copy starts from the draft that all visitors share, and holds only
-the weights that learn. It is made on the first update, kept in the visitor's memory, and deleted when that memory is
-emptied.
+Liu et al., Online Speculative Decoding (2024): for each rejected token, the context and the target's law there are
+stored, and from time to time the draft model is distilled on them. The copy starts from the draft model that all
+visitors share, and stores only the weights that learn. It is made on the first update, lies in the visitor's memory,
+and is deleted when that memory is emptied.
 """
 
 from collections import deque
@@ -18,19 +18,20 @@ from engine.errors import UserError
 from engine.model.language_model import LanguageModel
 from engine.model.structure import structure_of
 
-MOST_WEIGHTS = 4 << 20  # bytes of a copy; in a larger draft only the upper layers learn
-MOST_TOKENS = 8192  # in the texts that have failures; the oldest text is dropped first
-LIKELIEST = 16  # tokens kept from each of the target's distributions
-WINDOW = 128  # tokens read in order to learn from the failures among them
-WINDOWS = 2  # per update: one from the newest text, the others from any text
-MOST_POINTS = 64  # in the history
-POINT = 16  # judged tokens per point; doubled each time the history is full
+MOST_WEIGHTS = 4 << 20  # the most bytes of a copy; in a larger one only the upper layers learn
+MOST_TOKENS = 8192  # the most tokens of all stored texts; the oldest text is dropped first
+LIKELIEST = 16  # how many of the likeliest tokens of each of the target's laws are stored
+WINDOW = 128  # the most tokens that an update reads before a failure
+WINDOWS = 2  # windows per update: one from the newest text, the others from any text
+MOST_POINTS = 64  # the most points of the history
+POINT = 16  # judged tokens per point of the history; doubled each time the history is full
 
 
 @dataclass
 class Passage:
-    """A text and the places where its drafts failed. places: the number of tokens before each refused one. ids, p: the
-    target's likeliest tokens there and their probabilities, [LIKELIEST] each."""
+    """A text and its failures, the places where a drafted token was rejected. places: for each failure, the number of
+    tokens before the rejected one. ids, p: for each failure, the target's likeliest tokens there and their p, each
+    [LIKELIEST]."""
 
     tokens: list[int]
     places: list[int] = field(default_factory=list)
@@ -38,7 +39,7 @@ class Passage:
     p: list[Tensor] = field(default_factory=list)
 
     def add(self, place: int, law: Tensor) -> None:
-        """law: [V], the target's distribution."""
+        """Add a failure. place: the number of tokens before the rejected one. law: the target's p [V] there."""
         best = law.topk(min(LIKELIEST, len(law)))
         self.places.append(place)
         self.ids.append(best.indices.to("cpu", torch.int32))
@@ -50,8 +51,8 @@ class Passage:
         return 8 * len(self.tokens) + (8 + law) * len(self.places)
 
     def window(self, last: int) -> tuple[list[int], list[int], Tensor, Tensor]:
-        """Up to WINDOW tokens before failure number ``last``: the tokens, the places among them whose next token was
-        refused, and the ids and p of the target's distributions there, [n, k] each."""
+        """The window that ends before failure number ``last``: up to WINDOW tokens; the n places among them after which
+        a token was rejected; and the target's likeliest tokens and their p at these places, each [n, k]."""
         end = self.places[last]
         start = max(0, end - WINDOW)
         first = next(n for n, place in enumerate(self.places) if place > start)
@@ -67,7 +68,8 @@ class Passage:
 
 @dataclass
 class History:
-    """Shares of judged tokens that were kept, oldest first, one for every ``width`` judged tokens."""
+    """The history of acceptance. points: the share of accepted tokens in each group of ``width`` judged tokens, the
+    oldest group first."""
 
     width: int = POINT
     points: list[float] = field(default_factory=list)
@@ -82,16 +84,18 @@ class History:
             self._kept = self._judged = 0
         if len(self.points) > MOST_POINTS:
             pairs = zip(self.points[::2], self.points[1::2], strict=False)
-            self.points = [(one + other) / 2 for one, other in pairs]
+            self.points = [(first + second) / 2 for first, second in pairs]
             self.width *= 2
 
 
 class PrivateDraft(Store):
-    """The private draft of one visitor. model: the learned copy, or the shared draft before anything was learned.
-    version: updates so far. waiting: failures since the last update."""
+    """The private draft model of one visitor. model: the learned copy, or the shared draft model before the first
+    update. version: the number of updates so far. failures: rejected tokens so far. waiting: rejected tokens since the
+    last update."""
 
     def __init__(self, shared: LanguageModel, rate: float) -> None:
-        """rate: how far an update may move a weight, as a share of its size."""
+        """shared: the draft model of all visitors. rate: how far an update may move a weight, as a share of its
+        size."""
         self.model, self._shared, self._rate = shared, shared, rate
         self.version = self.failures = self.waiting = 0
         self.history = History()
@@ -105,16 +109,16 @@ class PrivateDraft(Store):
         return learned + sum(passage.nbytes for passage in tuple(self._passages))
 
     def begin(self, tokens: Sequence[int]) -> Passage:
-        """Start a new text, to which failures will be added."""
+        """Start a new text; returns its passage, to which failures are added."""
         passage = Passage(list(tokens))
         self._passages.append(passage)
         self._forget()
         return passage
 
     def _forget(self) -> None:
-        known = self._passages
-        while len(known) > 1 and sum(len(passage.tokens) for passage in known) > MOST_TOKENS:
-            known.popleft()
+        passages = self._passages
+        while len(passages) > 1 and sum(len(passage.tokens) for passage in passages) > MOST_TOKENS:
+            passages.popleft()
 
     def failed(self, passage: Passage, place: int, law: Tensor) -> None:
         passage.add(place, law)
@@ -122,8 +126,8 @@ class PrivateDraft(Store):
         self.waiting += 1
 
     def update(self) -> None:
-        """Make a step of gradient descent on the failures in a few windows. Nothing happens if there are no failures,
-        or if the step would not be finite."""
+        """Make one step of gradient descent on the failures in ``WINDOWS`` windows. Nothing changes if there are no
+        failures, or if the gradient is not finite."""
         self.waiting = 0
         chosen = list(self._chosen())
         if not chosen:
@@ -135,9 +139,9 @@ class PrivateDraft(Store):
         self._forget()
 
     def _chosen(self) -> Iterator[tuple]:
-        known = [passage for passage in self._passages if passage.places]
-        for place in range(WINDOWS if known else 0):
-            passage = known[-1] if not place else known[self._any(len(known))]
+        passages = [passage for passage in self._passages if passage.places]
+        for place in range(WINDOWS if passages else 0):
+            passage = passages[-1] if not place else passages[self._any(len(passages))]
             newest = len(passage.places) - 1
             yield passage.window(newest if not place else self._any(newest + 1))
 
@@ -146,7 +150,8 @@ class PrivateDraft(Store):
 
 
 class Learner:
-    """A copy of a draft with its own weights, as far as they fit. model: the draft with these weights."""
+    """A copy of a draft model. Its upper weights, up to ``MOST_WEIGHTS`` bytes, are its own and learn; the others are
+    shared. model: the copy as a language model."""
 
     def __init__(self, shared: LanguageModel, rate: float) -> None:
         try:
@@ -164,13 +169,13 @@ class Learner:
         kept = [
             value for state in states for value in list(state.values()) if isinstance(value, Tensor)
         ]
-        return sum(each.nbytes for each in (*self._own, *kept))
+        return sum(tensor.nbytes for tensor in (*self._own, *kept))
 
     @torch.enable_grad()
     def learn(self, windows: Sequence[tuple]) -> bool:
-        """One step on the cross-entropy with the target's distributions at all places of these windows, see
-        ``Passage.window``. Tokens that the draft's head lacks are ignored. Returns whether a step was taken: none is if
-        the gradient is not finite."""
+        """Make one step on the cross-entropy with the target's laws at all failures in these windows
+        (``Passage.window``). Tokens that the draft model's head lacks are ignored. Returns False, and changes nothing,
+        if the gradient is not finite."""
         for weight in self._own:
             weight.requires_grad_(True)
         places = sum(len(window[1]) for window in windows)
@@ -178,8 +183,8 @@ class Learner:
             device = self._own[0].device
             inputs = torch.tensor([self.model.readable(tokens)], device=device)
             logits = self._module(input_ids=inputs, use_cache=False).logits[0, inside]
-            known = ids < logits.shape[-1]
-            ids, p = (ids * known).to(device), (p * known).to(device)
+            in_head = ids < logits.shape[-1]
+            ids, p = (ids * in_head).to(device), (p * in_head).to(device)
             log_q = logits.float().log_softmax(-1).gather(-1, ids)
             (-(p * log_q).sum() / places).backward()
         finite = bool(nn.utils.clip_grad_norm_(self._own, 1.0).isfinite())
@@ -192,8 +197,9 @@ class Learner:
 
 
 def own_weights(module: nn.Module, most: int = MOST_WEIGHTS) -> list[nn.Parameter]:
-    """Replace the module's weights by copies, from the top downwards, as far as they fit into ``most`` bytes. A weight
-    that is used in several places stays one weight."""
+    """Replace weights of the module by copies, and return the copies. This goes from the last weight to the first, and
+    skips weights that do not fit into the rest of ``most`` bytes. A weight that is used in several places stays one
+    weight."""
     own: dict[int, nn.Parameter] = {}
     for weight in reversed(list(module.parameters())):
         if weight.nbytes <= most:
@@ -207,7 +213,7 @@ def own_weights(module: nn.Module, most: int = MOST_WEIGHTS) -> list[nn.Paramete
 
 
 def use_plain_attention(module: nn.Module) -> None:
-    """Set the attention of transformers, which needs none of the engine's masks and has gradients."""
+    """Switch the module to an attention of transformers, which has gradients and needs none of the engine's masks."""
     for name in ("sdpa", "eager"):
         try:
             return module.set_attn_implementation(name)

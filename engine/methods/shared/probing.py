@@ -1,9 +1,12 @@
-"""The common base of drafters with probe rows in the target's pass, which are evaluated after it.
+"""Base classes of drafters that add probe rows to the target's pass. After the pass, the probes' logits predict later
+tokens.
 
-Such a drafter has a part that makes the rows. Of the part it uses ``places``, how many coming tokens the rows
-predict; ``len``, how many rows stand behind a node; ``probes(nodes, size)``, the rows behind some nodes of a tree of
-``size`` nodes; ``rows_behind(index, asked)``, which rows stand behind the index-th of ``asked`` nodes; ``logits``,
-rows -> places.
+Such a drafter has a part that makes the probe rows. The part must have:
+``places``: how many later tokens the probes behind a node predict.
+``len(part)``: how many probe rows stand behind a node.
+``probes(nodes, size)``: the probe rows behind these nodes of a tree of ``size`` nodes.
+``rows_behind(index, asked)``: which of all probe rows stand behind the index-th of ``asked`` nodes.
+``logits(rows)``: the target's logits at the probe rows of a node -> logits [places, V].
 """
 
 from collections.abc import Sequence
@@ -24,8 +27,8 @@ from engine.model.language_model import LanguageModel
 
 
 class ProbingDrafter(Drafter):
-    """The probes behind the last kept node predict the tokens after the next one. The next token itself is the
-    target's own, from the same pass."""
+    """Base class of drafters with probes. The probes behind the last accepted node predict the tokens after the next
+    one. The next token itself is the target's own, from the same pass."""
 
     uses_target = True
     draw_kinds = ("one_hot",)
@@ -41,8 +44,8 @@ class ProbingDrafter(Drafter):
 
     def begin(self, start):
         super().begin(start)
-        self._marginals: Tensor | None = None  # [K, V] of the next draft's places, on the host
-        self._asked: dict[int, list[int]] = {}  # node with probes -> which of them are its own
+        self._marginals: Tensor | None = None  # q [K, V] at the K predicted places, on the host
+        self._asked: dict[int, list[int]] = {}  # node -> the numbers of its probe rows
         self._committed = len(start.prompt)
 
     def observe(self, kept):
@@ -54,8 +57,8 @@ class ProbingDrafter(Drafter):
             self._marginals = display_distribution(logits, self.sampling).cpu()
 
     def _laws(self, context: Sequence[int]) -> Tensor:
-        """[k, V], the laws of the next k places, as far as they were predicted. Forced tokens, which stand at the
-        end of the context, take up the first of the predicted places."""
+        """The predicted laws q [k, V] of the next k places; k is 0 if there is no prediction. Forced tokens at the end
+        of the context take the first of the predicted places, so they make k smaller."""
         if self._marginals is None:
             return torch.zeros(0, self.target.vocab_size)
         return self._marginals[len(context) - self._committed :]
@@ -63,8 +66,8 @@ class ProbingDrafter(Drafter):
     def _asking_behind(
         self, tree: DraftTree, nodes: Sequence[int], context: Sequence[int]
     ) -> Proposal:
-        """The tree with probes behind these nodes, which may include ROOT, as far as they fit into the pass and into the
-        target's context. Earlier nodes take precedence."""
+        """The proposal of a tree with probes behind these nodes, which may include ROOT. Nodes too deep for the
+        target's context get no probes. If the pass has no room for all probes, earlier nodes take precedence."""
         deepest = self.target.max_context - len(context) - self.part.places
         fitting = [node for node in nodes if len(tree.path(node)) <= deepest]
         fitting = fitting[: MOST_PROBES // len(self.part)]
@@ -76,27 +79,27 @@ class ProbingDrafter(Drafter):
 
 
 def sure_tokens(marginals: Tensor) -> list[tuple[int, float]]:
-    """The likeliest token of each place of [K, V], and its probability."""
+    """For each of the K places of q [K, V], the likeliest token and its probability."""
     best = marginals.max(-1)
     return list(zip(best.indices.tolist(), best.values.tolist(), strict=True))
 
 
-SHOWN = 3  # tokens of a place
+SHOWN = 3  # tokens shown for each place
 
 
 class ProbedTreeDrafter(ProbingDrafter):
-    """The likeliest paths through the predicted laws form a tree, which the next pass verifies. Probes stand behind the nodes
-    at which a step is likeliest to end, because the next draft can come only from there."""
+    """Drafts a tree of the likeliest paths through the predicted laws. Probes stand behind the nodes at which the step
+    is likeliest to end, because only the probes behind the last accepted node can predict the next draft."""
 
     family = "heads"
     size_option, usual_size = "budget", 4
     trial = {"budget": 3, "asked": 2}
     probes_are: ClassVar[str]
-    """The name of its probe rows."""
+    """The name of the probe rows, for the page."""
 
     @classmethod
     def usual_options(cls, probes_are: str) -> tuple[Option, ...]:
-        """The options of every such drafter."""
+        """The options that all drafters of this kind have."""
         return (
             tree_size(64),
             whole("asked", 3, 1, 16, f"Nodes with {probes_are}").meaning(
@@ -113,8 +116,8 @@ class ProbedTreeDrafter(ProbingDrafter):
         return proposal
 
     def _likeliest_ends(self, tree: DraftTree) -> list[int]:
-        """The nodes at which the step is likeliest to end by the laws of the tree: those that are reached while none
-        of their children is right."""
+        """The nodes at which the step is likeliest to end, by the q of the tree, the likeliest first. A step ends at a
+        node if the node is reached and none of its children is accepted."""
         reached = {ROOT: 1.0}
         for node, parent in enumerate(tree.parents):
             reached[node] = reached[parent] * (tree.q[node] or 0.0)

@@ -1,10 +1,10 @@
 """Prompt tokens: trained vectors in place of embeddings, at which a frozen target predicts later tokens.
 
 Chen et al., "Hardware-Aware Parallel Prompt Decoding for Memory-Efficient Acceleration of LLM Inference" (2024):
-K prompt tokens follow a token, and the i-th of them gives the law of the token i + 1 places after that token, beyond
-the target's own law of the next one. Each may be an ensemble of E vectors, whose logits are averaged; member j sees the
-members j before it. The layout of the published checkpoints: ``prompt_embeddings`` [K*E, H], place by place, and an
-``adapter_config.json`` that says how many of each.
+K prompt tokens stand behind a token, and the i-th of them gives the law of the token i + 1 places after that token; the
+target's own row gives the law of the next token. Each prompt token may be an ensemble of E vectors, whose logits are
+averaged; member j sees member j of the prompt tokens before it. A published checkpoint holds ``prompt_embeddings``
+[K*E, H], place by place, and an ``adapter_config.json`` with K and E.
 
 Letters in shapes: K places, E members, H hidden size, V vocabulary.
 """
@@ -23,7 +23,7 @@ PLACES, MEMBERS = "num_special_tokens", "virtual_tokens_per_special_token"
 
 
 class PromptTokens(ModulePart):
-    """prompt_embeddings: [K*E, H], place by place"""
+    """A set of prompt tokens. prompt_embeddings: [K*E, H], the E members of each place side by side."""
 
     key, noun = "prompt_tokens", "set of prompt tokens"
     files = ("adapter_model.safetensors", WEIGHTS)
@@ -59,14 +59,14 @@ class PromptTokens(ModulePart):
 
     @classmethod
     def tiny(cls, target, opener=None):
-        """Two places of two vectors each, which are embeddings of tokens, so that they have an effect."""
-        made = cls(2, 2, target.hidden_size)
-        made.rows.data.copy_(target.embed(torch.arange(4) % target.embeddings))
-        return made.eval().requires_grad_(False)
+        """Two places of two vectors each. The vectors are embeddings of tokens, so that they have an effect."""
+        part = cls(2, 2, target.hidden_size)
+        part.rows.data.copy_(target.embed(torch.arange(4) % target.embeddings))
+        return part.eval().requires_grad_(False)
 
     @property
     def embeddings(self) -> Tensor:
-        """[K, E, H]"""
+        """The vectors by place and member, [K, E, H]."""
         return self.rows.unflatten(0, (self.places, self.members))
 
     @property
@@ -74,20 +74,20 @@ class PromptTokens(ModulePart):
         return len(self.rows) // self.members
 
     def __len__(self) -> int:
-        """The number of rows that they take."""
+        """The number of rows behind a node, K*E."""
         return self.places * self.members
 
     @property
     def rows(self) -> Tensor:
-        """[K*E, H], place by place"""
+        """The vectors, [K*E, H], place by place."""
         return self.prompt_embeddings
 
     def seen(self, row: int) -> int | None:
-        """The last of the other rows that a row sees; None if it sees none of them."""
+        """The last earlier row that a row sees: the same member of the place before. None at the first place."""
         return row - self.members if row >= self.members else None
 
     def probes(self, nodes: Sequence[int], size: int) -> Probes:
-        """The probes after each of these nodes of a tree of ``size`` nodes, node by node."""
+        """The probe rows behind each of these nodes of a tree of ``size`` nodes, node by node."""
         parents = []
         for node in nodes:
             first = size + len(parents)
@@ -98,11 +98,12 @@ class PromptTokens(ModulePart):
         return Probes.embedded(self.rows.repeat(len(nodes), 1), parents)
 
     def rows_behind(self, index: int, asked: int) -> range:
-        """The rows of the probes after the index-th of the ``asked`` nodes."""
+        """The numbers of the probe rows behind the index-th of the ``asked`` nodes."""
         return range(index * len(self), (index + 1) * len(self))
 
     def logits(self, rows: Tensor) -> Tensor:
-        """The target's logits at the rows, [..., K*E, V] -> [..., K, V], averaged over the members"""
+        """The target's logits at the rows [..., K*E, V] -> logits of the places [..., K, V], averaged over the
+        members."""
         return rows.unflatten(-2, (self.places, self.members)).mean(-2)
 
 

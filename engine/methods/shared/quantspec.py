@@ -1,8 +1,9 @@
-"""All columns, but only the upper four of their eight bits; the most recent tokens whole.
+"""QuantSpec: the draft reads all columns in four bits, and the most recent tokens unrounded.
 
-Tiwari et al., QuantSpec: Self-Speculative Decoding with Hierarchical Quantized KV Cache (ICML 2025). There the target reads all
-eight bits, and the text is exact for that cache; here the target reads its own numbers, so the text is its own. Keys are
-rounded along each channel in groups of tokens, values along each token.
+Tiwari et al., QuantSpec: Self-Speculative Decoding with Hierarchical Quantized KV Cache (ICML 2025). In the paper the
+cache has eight bits: the draft reads the upper four, the target reads all eight, and the text is exact for that cache.
+Here the target reads its own unrounded numbers, so the text is exact for the target. Keys are rounded along each
+channel in groups of tokens, values along each token.
 """
 
 import torch
@@ -16,17 +17,18 @@ UPPER = 4  # bits
 
 class QuantSpec(Selector):
     key = "quantspec"
-    bits: float = UPPER  # of a rounded number
+    bits: float = UPPER  # bits of a rounded number
     claim = "QuantSpec: more than 0.90 of the drafts kept, up to 2.5 times as fast, 1.3 times less memory"
 
     def __init__(self, budget, sinks):
         super().__init__(budget, sinks)
         self._group = max(2, min(GROUP, budget // 2))
-        self._rounded = -1  # columns that are rounded
-        self._bits = 32  # of the target's own numbers
+        self._rounded = -1  # number of rounded columns; -1: not chosen yet
+        self._bits = 32  # bits of the target's own numbers
 
     def _whole_from(self, length: int) -> int:
-        """From one to two groups stay whole."""
+        """How many of the first columns are rounded: whole groups, so that one to two groups at the end stay
+        unrounded."""
         return max(0, length // self._group - 1) * self._group
 
     def changes(self, past):
@@ -40,11 +42,12 @@ class QuantSpec(Selector):
         return tuple(torch.cat(parts, 2) for parts in zip(coarse, whole, strict=True))
 
     def coarse(self, numbers: Tensor, are_keys: bool) -> Tensor:
-        """Keys or values [1, Hkv, T, D], of whole groups, as their upper bits say."""
+        """Keys or values [1, Hkv, T, D], rounded to ``UPPER`` bits. T: a multiple of the group size."""
         return self.stepped(numbers, are_keys, UPPER)
 
     def stepped(self, numbers: Tensor, are_keys: bool, bits: int) -> Tensor:
-        """Keys along each channel in groups of tokens, values along each token, in 2^bits steps from lowest to highest."""
+        """Keys or values [1, Hkv, T, D], rounded to 2^bits levels from the lowest to the highest number: keys along
+        each channel in groups of tokens, values along each token."""
         if not are_keys:
             return rounded(numbers, 3, bits)
         grouped = numbers.unflatten(2, (numbers.shape[2] // self._group, self._group))
@@ -56,7 +59,8 @@ class QuantSpec(Selector):
 
 
 def rounded(numbers: Tensor, along: int, bits: int) -> Tensor:
-    """The numbers rounded to 2^bits steps from the lowest to the highest along one axis."""
+    """The numbers, rounded to 2^bits evenly spaced levels from the lowest to the highest number along the axis
+    ``along``."""
     low, high = numbers.amin(along, keepdim=True), numbers.amax(along, keepdim=True)
     step = ((high - low) / (2**bits - 1)).clamp(min=torch.finfo(numbers.dtype).tiny)
     return ((numbers - low) / step).round() * step + low

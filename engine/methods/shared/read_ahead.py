@@ -1,7 +1,8 @@
-"""Rows that a draft model reads before they are asked for, and how many it reads in one call.
+"""Lets a draft model read several rows of a chain in one call, before the drafter requests them.
 
-A call that reads several rows, each the likeliest token after the row before, costs less than as many calls. But a
-chain may stop early, and then the rest was read in vain. So the number depends on the lengths of the last chains.
+One call that reads several rows, each the likeliest token after the row before, costs less than one call per row. But a
+chain may stop early, and then the remaining rows were read in vain. So the number of rows depends on the lengths of the
+last chains.
 """
 
 from collections import deque
@@ -13,40 +14,41 @@ from torch import Tensor
 from engine.core.seen import ReadChain
 from engine.model.session import UNREAD, Session
 
-REMEMBERED = 12  # chains
+REMEMBERED = 12  # how many of the last chains are remembered
 CALL = 0.8
-"""Milliseconds that a call adds to those of its rows, where a row takes one millisecond; measured on two cores."""
+"""The extra cost of a call, in units of the cost of a row; measured on two cores, where a row takes one millisecond."""
 
 
 class ReadAhead:
-    """blocks: the numbers of rows that one call can read, beside 1."""
+    """Chooses how many rows a call reads. blocks: the numbers of rows that one call can read, beside 1."""
 
     def __init__(self, blocks: Sequence[int]) -> None:
         self._blocks = blocks
         self._reads: deque[int] = deque(maxlen=REMEMBERED)
 
     def saw(self, reads: int) -> None:
-        """Record how many rows the drafter wanted of a chain."""
+        """Record how many rows of a chain the drafter requested."""
         self._reads.append(reads)
 
     def rows(self, most: int, room: int, before: int = 0) -> int:
-        """The number of rows to read in the next call for a chain that wants at most ``most`` more. room: rows that fit
-        into the model's context. before: how many rows the chain has asked for."""
+        """The number of rows to read in the next call. most: the most rows that the chain may still request. room: how
+        many rows fit into the model's context. before: how many rows the chain has requested so far."""
         fit = [1, *(block for block in self._blocks if most > 1 and block <= room)]
-        wanted = [min(reads - before, most) for reads in self._reads if reads > before]
-        wanted = wanted or [1 if self._reads else most]
-        return min(fit, key=lambda block: sum(_cost(block, reads) for reads in wanted))
+        lengths = [min(reads - before, most) for reads in self._reads if reads > before]
+        lengths = lengths or [1 if self._reads else most]
+        return min(fit, key=lambda block: sum(_cost(block, reads) for reads in lengths))
 
 
 def _cost(block: int, reads: int) -> float:
-    """A call of ``block`` rows, and then one call for each row that is still wanted."""
+    """The cost of reading ``reads`` rows: one call of ``block`` rows, then one call for each row beyond them."""
     later = max(0, reads - block)
     return CALL + block + later * (CALL + 1)
 
 
 @dataclass(frozen=True)
 class ReadRow:
-    """A row that a draft model has read. q: [V] after it. state: its features [n*H], if the session returns any."""
+    """A row that a draft model has read. q: [V], the law after it. state: its features [n*H]; None if the session
+    returns none."""
 
     token: int
     q: Tensor
@@ -54,13 +56,13 @@ class ReadRow:
 
 
 def read_rows(tokens: Sequence[int], q: Tensor, states: Tensor | None) -> list[ReadRow]:
-    """q [R, V] and states [R, n*H] of rows with these tokens."""
-    each = [None] * len(tokens) if states is None else states
-    return [ReadRow(*row) for row in zip(tokens, q, each, strict=True)]
+    """The R rows of these tokens, made of q [R, V] and of states [R, n*H] or None."""
+    row_states = [None] * len(tokens) if states is None else states
+    return [ReadRow(*row) for row in zip(tokens, q, row_states, strict=True)]
 
 
 class RowsAhead:
-    """A chain of likeliest tokens below the text, several of which the session reads in one call.
+    """A chain of likeliest tokens after the text, of which the session can read several in one call.
 
     law: logits [R, V] -> q [R, V]. read: how many rows the last call of ``begin`` or ``take`` read.
     """
@@ -70,15 +72,15 @@ class RowsAhead:
         self.forget()
 
     def forget(self) -> None:
-        """Forget the rows that were not taken."""
+        """Forget all rows of the chain."""
         self._rows: list[ReadRow] = []
-        self._tip = -1  # the last row of the chain that was asked for
+        self._tip = -1  # the last requested row of the chain; -1: the text's last token
         self._asked = self._expected = self.read = 0
 
     def begin(self, tokens: Sequence[int], expected: int) -> Tensor:
-        """Read and commit these tokens, and as many rows after them as pay. Returns q [V] after the tokens.
+        """Read and commit these tokens, and read rows of the chain ahead if that pays. Returns q [V] after the tokens.
 
-        expected: how many rows of q the caller will ask for at most along a chain, including this one."""
+        expected: the most rows of q that the caller will request along the chain, including this one."""
         if self._asked:
             self._policy.saw(self._asked)
         self.forget()
@@ -86,15 +88,18 @@ class RowsAhead:
         self.read = self._policy.rows(expected, self._room(len(tokens) - 1))
         if self.read == 1:
             return self._law(self._session.extend(tokens))
-        if len(tokens) > UNREAD:  # a prompt: all but its last token are read in a pass of their own
+        if (
+            len(tokens) > UNREAD
+        ):  # a prompt: its last token is read in the call, all others before it
             self._session.prefill(tokens[:-1], layers=())
             tokens = tokens[-1:]
         self._keep(tokens[-1], self._session.read_ahead(tokens, self.read))
         return self._rows.pop(0).q
 
     def take(self, token: int, parent_row: int | None, alone: bool) -> tuple[int, ReadRow] | None:
-        """The next row of the chain and its number, if it has this token and this parent and was read ahead, or is read
-        now because it pays to read more rows with it. alone: no other row is asked for, so that the row saves a call."""
+        """The number of the chain's next row, and the row, if the row has this token and this parent. The row must have
+        been read ahead; if it pays, it is read now, together with more rows. Otherwise returns None. alone: whether the
+        caller requests only this row, so that a row read ahead saves a call."""
         row, self.read = self._tip + 1, 0
         if parent_row != self._tip:
             return None
@@ -106,12 +111,14 @@ class RowsAhead:
         return row, self._rows[row]
 
     def grow(self, row: int, parent_row: int, alone: bool) -> None:
-        """Take note of a row that was read in a pass of its own; the best child of a node comes first."""
+        """Append a row to the chain, after the caller has read it in a separate pass. If a node has several children,
+        only the first is appended."""
         if parent_row == self._tip and self._tip + 1 >= len(self._rows):
             self._tip, self._asked = row, self._asked + alone
 
     def _read_on(self, token: int) -> None:
-        """Read the token and more rows in one call, if nothing else was read below the text and it pays."""
+        """Read the token and further rows in one call, if that pays and if no rows beside the chain were read after the
+        text."""
         if self._session.rows != len(self._rows):
             return
         count = self._policy.rows(self._expected - self._asked, self._room(0), self._asked)
@@ -120,7 +127,7 @@ class RowsAhead:
             self._keep(token, self._session.read_ahead([token], count, text=False))
 
     def _room(self, before: int) -> int:
-        """Rows that fit into the model's context after ``before`` tokens that are still to be read."""
+        """How many rows still fit into the model's context after ``before`` more tokens."""
         session = self._session
         return session.model.max_context - session.length - session.rows - before
 

@@ -1,4 +1,4 @@
-"""Reasoning steps: where one ends, and which words in it ask for help."""
+"""Reasoning steps: finds where a step ends, and which cue words it contains."""
 
 import re
 from collections.abc import Container, Sequence
@@ -7,31 +7,31 @@ from engine.core.exhibits import Gauge
 
 SHORT = 4  # cues of at most so many letters (yes, wait) begin many other words, so only whole words match
 ENDINGS = {"line": ("\n",), "sentence": ("\n", ".")}
-"""A token ends a step if its text holds a line break or ends with one of these."""
+"""Kind of ending -> strings. A token ends a step if its text holds a line break, or ends with one of these strings."""
 
 CUES = {
     "affirmation": ("yes", "yeah", "final answer", "confident"),
     "reflection": ("wait", "alternatively", "hold on", "another"),
     "verification": ("verify", "think again", "recap", "check"),
 }
-"""The cues of Speculative Thinking's authors."""
+"""The cue words that the authors of Speculative Thinking use, by kind."""
 
 COLUMN_CUES = {"affirmation": ("answer",), "reflection": ("borrow:",)}
-"""Cues in a worked sum in columns, as the embedded models write it: naming the result, and having to borrow."""
+"""The cue words in sums that the embedded models work in columns: one names the result, the other a borrow."""
 
 
 class Steps:
-    """The steps of a text. Without a tokenizer only the end of the text ends a step."""
+    """Finds the ends of steps in a text. Without a tokenizer only the end of the text ends a step."""
 
     def __init__(self, tokenizer, ending: str, end_tokens: Container[int]) -> None:
-        """ending: a key of ``ENDINGS``. end_tokens: those that end the text."""
+        """ending: a key of ``ENDINGS``. end_tokens: the tokens that end the text."""
         self._tokenizer, self._ends = tokenizer, ENDINGS[ending]
         self._end_tokens = end_tokens
         self._known: dict[int, bool] = {}
 
     def ended(self, step: Sequence[int]) -> bool:
-        """Whether the last of these tokens ends a step. Neither white space alone nor an empty sequence is a
-        step, but an end of the text is one by itself: nothing drafted behind it could be kept."""
+        """Whether the last of these tokens ends a step. An empty sequence or white space alone is not a step. An end
+        token always ends a step, because no token drafted behind it could be accepted."""
         if not step:
             return False
         if step[-1] in self._end_tokens:
@@ -52,8 +52,8 @@ class Steps:
 
 
 def cue_in(text: str, kinds: dict[str, tuple[str, ...]]) -> tuple[str, str] | None:
-    """The kind of the first group with a cue in this text, and the cue. Cues match whole words, but those of more
-    than four letters may have an ending (\"checking\")."""
+    """The first cue word in this text, by the order of ``kinds``, as (kind, cue); None if there is none. Cues match
+    whole words, but a cue of more than four letters may have an ending (\"checking\")."""
     for kind, cues in kinds.items():
         for cue in cues:
             if re.search(_pattern(cue), text, re.IGNORECASE):
@@ -68,7 +68,8 @@ def _pattern(cue: str) -> str:
 
 
 def share_written(written: dict[str, int]) -> Gauge:
-    """written: tokens by "small" and "large"."""
+    """The gauge of the share of the text that the small model wrote. written: "small" and "large" -> number of
+    tokens."""
     note = "Lossy: what it wrote need not be what the large model would have written."
     value = written["small"] / max(1, sum(written.values()))
     return Gauge("Share of the text written by the small model", value, note=note)

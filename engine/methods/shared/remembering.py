@@ -1,11 +1,11 @@
-"""Drafters without a model that remember the tokens that a target wrote or considered."""
+"""Base class of drafters without a model that remember tokens which the target wrote or considered."""
 
 from engine.core.drafter import Drafter
 
 
 class RememberingDrafter(Drafter):
-    """Keeps a store in the visitor's memory; the store's key must name the target, whose name is
-    kept in ``_target``."""
+    """A drafter with a store in the visitor's memory. The store's key must contain ``_target``, the target's folder or
+    name."""
 
     learns = True
     draw_kinds = ("one_hot",)

@@ -1,5 +1,8 @@
-"""A chain by a draft model that sees a part of the target's picture. The target sees all of it and checks every token, so what
-is left out costs acceptance and nothing else."""
+"""Base class of chains by a draft model that sees only a part of the target's picture.
+
+The target sees the whole picture and verifies every token, so patches that the draft model lacks can only cost
+acceptance.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,8 @@ TITLE = "Patches that the draft sees"
 
 @dataclass(frozen=True)
 class SeenPart:
-    """The draft model's input in the place of the picture: the model with some rows for the picture, the tokens of
-    these rows, and for every patch how much it weighs in them, 0 where it is not seen."""
+    """The draft model's input in place of the picture. model: the draft model with the rows that stand for the picture.
+    tokens: the tokens of these rows. weights: the weight of every patch in these rows; 0 if the patch is not seen."""
 
     model: CaptionsModel
     tokens: Sequence[int]
@@ -27,18 +30,20 @@ class SeenPart:
 
 
 class PartSeenChain(DraftChain):
-    """On a text without a picture it is ``chain``; so it is where its draft model sees no pictures."""
+    """A chain whose draft model sees a part of the picture. On a text without a picture, or with a draft model that
+    reads no pictures, it drafts exactly as ``chain``."""
 
+    about_pictures = True
     seen: SeenPart | None = None
     _target: CaptionsModel | None = None
 
     @classmethod
     def build(cls, settings, models):
-        made, target = super().build(settings, models), models.target
-        sees = isinstance(target, CaptionsModel) and isinstance(made.draft, CaptionsModel)
+        drafter, target = super().build(settings, models), models.target
+        sees = isinstance(target, CaptionsModel) and isinstance(drafter.draft, CaptionsModel)
         if sees and target.pixels is not None:
-            made._target, made._whole = target, made.draft
-        return made
+            drafter._target, drafter._whole = target, drafter.draft
+        return drafter
 
     def begin(self, start):
         if self._target is not None:
@@ -49,7 +54,8 @@ class PartSeenChain(DraftChain):
 
     @abstractmethod
     def look(self, start: Start) -> SeenPart | None:
-        """Choose the patches that the draft model sees; None: none. Called only if there is a picture."""
+        """The part of the picture that the draft model sees; None if it sees no patch. Called only if there is a
+        picture."""
 
     def propose(self, context, max_depth):
         tree = super().propose(self._of_draft(context), max_depth)
@@ -57,7 +63,8 @@ class PartSeenChain(DraftChain):
         return tree
 
     def _of_draft(self, context: Sequence[int]) -> Sequence[int]:
-        """The text as the draft model reads it."""
+        """The text as the draft model reads it: the tokens of its rows for the picture in place of the target's patch
+        tokens."""
         if self.seen is None:
             return context
         return [*self.seen.tokens, *context[len(self._target.patch_tokens) :]]

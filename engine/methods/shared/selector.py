@@ -16,12 +16,12 @@ from torch import Tensor
 from engine.model.cache_view import read_again
 from engine.model.session import Session
 
-OBSERVERS = 32  # last tokens of a prompt whose queries tell which keys matter, as in SnapKV
-POOL = 7  # a key's neighbours on both sides are kept with it
+OBSERVERS = 32  # how many last tokens of a prompt give the queries that rank keys, as in SnapKV
+POOL = 7  # window over which scores are pooled, so that neighbours of a good key are chosen with it
 
 
 class Queries:
-    """The queries of rows, by layer, as the layers' passes come by."""
+    """Records the queries that the layers compute in passes over rows, layer by layer."""
 
     def __init__(self) -> None:
         self._parts: dict[int, list[Tensor]] = {}
@@ -30,16 +30,17 @@ class Queries:
         self._parts.setdefault(layer, []).append(queries[0])
 
     def taken(self) -> dict[int, Tensor]:
-        """Layer -> the queries of all rows since the last call, [H, R, D]."""
+        """Returns layer -> the queries [H, R, D] of all rows recorded since the last call, and forgets them."""
         parts, self._parts = self._parts, {}
         return {layer: torch.cat(rows, 1) for layer, rows in parts.items()}
 
 
 class Past:
-    """The text as selectors see it: tokens up to the root, and the session that has read all but the last.
+    """A text as selectors see it. tokens: up to the root. session: the target's, which has read all of them but the
+    root.
 
-    piece: the text of a token, or None where the target has no tokenizer. continuation: so many tokens that a draft model
-    writes behind the text. draft: a draft model's session that has read the text.
+    piece: token -> its text; None if the target has no tokenizer. continuation: count -> the next ``count`` tokens by a
+    draft model. draft: returns a draft model's session that has read the text; None if there is no draft model.
     """
 
     def __init__(
@@ -54,13 +55,14 @@ class Past:
         self.piece, self.continuation, self.draft = piece, continuation, draft
 
     def queries(self, count: int, after: Sequence[int] = ()) -> tuple[dict[int, Tensor], int]:
-        """The queries of the last ``count`` tokens and of those that might come after, and the place of the first."""
+        """Layer -> the target's queries [H, R, D] of the last ``count`` tokens of the text and of the tokens ``after``
+        it, and the place of the first of these tokens."""
         return self.queries_of(self.session, count, after)
 
     def queries_of(
         self, session: Session, count: int, after: Sequence[int] = ()
     ) -> tuple[dict[int, Tensor], int]:
-        """Like ``queries``, in a session of any model that has read the text."""
+        """Like ``queries``, but by the model of ``session``, which must have read the text."""
         first = max(0, min(len(self.tokens) - count, session.length))
         watch = Queries()
         read_again(session, [*self.tokens[first:], *after], first, watch)
@@ -68,48 +70,52 @@ class Past:
 
 
 class Selector(ABC):
-    """The choice of columns for one text. The choice changes at most once a step."""
+    """Chooses the columns that a draft pass reads, for one text. The choice changes at most once per step."""
 
     key: ClassVar[str]
     claim: ClassVar[str]
-    """What the paper says about it, in a few words."""
+    """The paper's claim, in a few words."""
 
     needs_draft: ClassVar[bool] = False
-    """Whether a draft model must be there."""
+    """Whether the selector needs a draft model."""
 
     follows: ClassVar[bool] = False
-    """Whether it wants to be told the queries of the tokens that are written."""
+    """Whether ``learn`` is called with the queries of accepted tokens."""
 
     def __init__(self, budget: int, sinks: int) -> None:
-        """budget: columns of each layer that a draft pass reads. sinks: first tokens that are always read."""
+        """budget: how many columns of each layer a draft pass reads. sinks: how many of the first tokens are always
+        read."""
         self.budget, self.sinks = budget, sinks
 
     def begin(self, past: Past) -> None:
-        """Look at the prompt."""
+        """Prepare for a text whose prompt was read. The default does nothing."""
 
     def learn(self, queries: Mapping[int, Tensor], tokens: Sequence[int]) -> None:
-        """Learn from a step. queries: layer -> the queries [H, R, D] of the R tokens that were drafted and kept."""
+        """Learn from a step. tokens: the R tokens that were drafted and accepted. queries: layer -> their queries [H,
+        R, D]."""
 
     @abstractmethod
     def changes(self, past: Past) -> bool:
-        """Whether the next draft reads something else than the last one and the columns written since."""
+        """Whether columns must be chosen anew for the next draft. If not, it reads the last choice and the columns
+        written since."""
 
     @abstractmethod
     def chosen(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values [1, Hkv, T, D] -> those that a draft pass reads, [1, Hkv, C, D]."""
+        """All keys and values of a layer, each [1, Hkv, T, D] -> the keys and values that a draft pass reads, each
+        [1, Hkv, C, D]."""
 
     @abstractmethod
     def share(self, length: int) -> float:
-        """The bytes that a draft pass reads of the keys and values of ``length`` tokens, as a share of all."""
+        """The share of the bytes of keys and values that a draft pass reads, for a text of ``length`` tokens."""
 
 
 class ColumnSelector(Selector):
-    """Chooses columns. places: by layer, the columns [Hkv, C] that were last chosen."""
+    """A selector that reads chosen columns unchanged. places: layer -> the columns [Hkv, C] that were last chosen."""
 
     def __init__(self, budget: int, sinks: int) -> None:
         super().__init__(budget, sinks)
         self.places: dict[int, Tensor] = {}
-        self._length = 0  # of the text when columns were last chosen
+        self._length = 0  # the text's length when columns were last chosen
 
     def chosen(self, layer, keys, values):
         heads, self._length = keys.shape[1], keys.shape[2]
@@ -123,16 +129,18 @@ class ColumnSelector(Selector):
 
     @abstractmethod
     def columns(self, layer: int, keys: Tensor) -> Tensor:
-        """keys [Hkv, T, D], of more columns than the budget -> the columns to read, [Hkv, C] or [C]."""
+        """The columns to read of a layer with keys [Hkv, T, D], as [Hkv, C], or [C] for all heads alike. Called only if
+        T exceeds the budget."""
 
     def share(self, length):
         return (min(self._length, self.budget) + length - self._length) / length
 
 
 def attention(queries: Tensor, keys: Tensor, first: int) -> Tensor:
-    """The weights [Hkv, R * H / Hkv, T] that rows, the first at place ``first``, give to the columns up to themselves.
+    """Causal attention weights of R rows over T columns, [Hkv, R * H / Hkv, T].
 
-    queries: [H, R, D], scaled. keys: [Hkv, T, D].
+    queries: [H, R, D], already scaled. keys: [Hkv, T, D]. first: the place of the first row; each row sees the columns
+    up to its own place.
     """
     heads, length, width = keys.shape
     rows = queries.shape[1]
@@ -144,17 +152,18 @@ def attention(queries: Tensor, keys: Tensor, first: int) -> Tensor:
 
 
 def pooled(scores: Tensor) -> Tensor:
-    """[Hkv, T]: each score raised to the largest of its neighbours'."""
+    """Scores [Hkv, T] -> [Hkv, T]: each score is replaced by the largest in a window of ``POOL`` columns around it."""
     return F.max_pool1d(scores[:, None], POOL, 1, POOL // 2)[:, 0]
 
 
 def recent(length: int, count: int, device: torch.device) -> Tensor:
-    """The last ``count`` columns."""
+    """The numbers of the last ``count`` of ``length`` columns, [count]."""
     return torch.arange(length - count, length, device=device)
 
 
 def best_and_recent(scores: Tensor, budget: int, last: int) -> Tensor:
-    """scores [Hkv, T] -> the last columns and, of those before, the best, ``budget`` together: [Hkv, C], ascending."""
+    """The ``last`` last columns, and the best of the columns before them by scores [Hkv, T]: in total ``budget``
+    columns, as [Hkv, budget] in ascending order."""
     heads, length = scores.shape
     best = scores[:, : length - last].topk(budget - last).indices
     return torch.cat([best.sort().values, recent(length, last, scores.device).expand(heads, -1)], 1)

@@ -1,8 +1,9 @@
-"""The sentences whose mean key is nearest to what the new sentence asks for.
+"""SentenceKV: reads the sentences whose mean key is nearest to the mean query of the sentence that is being written.
 
-Zhu et al., SentenceKV: Efficient LLM Inference via Sentence-Level Semantic KV Caching (COLM 2025). A sentence of the prompt
-offers those of its tokens that the end of the prompt looks at, a sentence written since offers all. The paper reads every
-column while the new sentence has one token; here the query of the sentence before serves until there is another.
+Zhu et al., SentenceKV: Efficient LLM Inference via Sentence-Level Semantic KV Caching (COLM 2025). Of a sentence of the
+prompt, only tokens to which the end of the prompt attends can be chosen; of a sentence written since, all tokens. The
+paper reads all columns while the new sentence has one token. Here the query of the sentence before is used until the
+new sentence has its own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,8 +19,8 @@ from engine.methods.shared.selector import (
     recent,
 )
 
-OFFERED = 3  # times the budget: tokens of the prompt that its sentences offer
-LONGEST = 48  # tokens of a sentence; a longer one is cut
+OFFERED = 3  # how many of the prompt's tokens can be chosen, as a multiple of the budget
+LONGEST = 48  # the most tokens of a sentence; a longer one is cut
 STOPS = tuple(".!?…。！？\n")
 
 
@@ -29,11 +30,11 @@ class SentenceKV(ColumnSelector):
     follows = True
 
     def begin(self, past):
-        self.ends: list[int] = []  # of each sentence, the column behind its last
+        self.ends: list[int] = []  # for each sentence, the number of columns up to its end
         self._read = self._start = 0
         self._observed, self._first = past.queries(OBSERVERS)
         self._asked = {layer: rows[:, -1:] for layer, rows in self._observed.items()}
-        self._fresh = True  # the queries are still those of the sentence before
+        self._fresh = True  # whether ``_asked`` still holds queries of the sentence before
         self._means: dict[int, Tensor] = {}
         self._offered: dict[int, Tensor] = {}
         self._piece, self._prompt = past.piece, past.session.length
@@ -68,28 +69,28 @@ class SentenceKV(ColumnSelector):
         last = min(OBSERVERS, self.budget // 4)
         sentences = torch.tensor(self._sentences(length), device=keys.device)
         means = self._mean_keys(layer, keys)
-        asked = self._asked[layer].reshape(heads, -1, width).mean(1)
-        scores = (means @ asked[:, :, None])[:, :, 0]  # [Hkv, sentences]
+        queries = self._asked[layer].reshape(heads, -1, width).mean(1)
+        scores = (means @ queries[:, :, None])[:, :, 0]  # [Hkv, sentences]
         scores = torch.cat(
             [scores, scores.new_full((heads, 1), -1e9)], 1
-        )  # of the unfinished sentence
+        )  # the last score is for the unfinished sentence
         priority = scores[:, sentences].masked_fill(~self._may(layer, keys), -1e30)
         priority[:, : self.sinks] = priority[:, length - last :] = float("-inf")
         chosen = priority.topk(self.budget - self.sinks - last).indices.sort().values
         first = torch.arange(self.sinks, device=keys.device)
-        ends = (each.expand(heads, -1) for each in (first, recent(length, last, keys.device)))
+        ends = (places.expand(heads, -1) for places in (first, recent(length, last, keys.device)))
         return torch.cat([next(ends), chosen, next(ends)], 1)
 
     def _sentences(self, length: int) -> list[int]:
-        """The number of the sentence of each column."""
-        found, start = [], 0
+        """For each of the ``length`` columns, the number of its sentence."""
+        numbers, start = [], 0
         for number, end in enumerate(self.ends):
-            found += [number] * (end - start)
+            numbers += [number] * (end - start)
             start = end
-        return found + [len(self.ends)] * (length - start)
+        return numbers + [len(self.ends)] * (length - start)
 
     def _mean_keys(self, layer: int, keys: Tensor) -> Tensor:
-        """[Hkv, sentences, D]; those of new sentences are added."""
+        """The mean key of each finished sentence, [Hkv, sentences, D]. New sentences' means are computed and stored."""
         means = self._means.get(layer, keys.new_zeros(keys.shape[0], 0, keys.shape[2]))
         starts = [0, *self.ends]
         new = range(means.shape[1], len(self.ends))
@@ -98,7 +99,7 @@ class SentenceKV(ColumnSelector):
         return self._means[layer]
 
     def _may(self, layer: int, keys: Tensor) -> Tensor:
-        """bool [Hkv, T]: the tokens that sentences offer."""
+        """The columns that can be chosen, bool [Hkv, T]; see the module's docstring."""
         heads, length, _ = keys.shape
         offered = self._offered.get(layer)
         if offered is None:

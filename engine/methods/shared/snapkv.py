@@ -1,4 +1,4 @@
-"""The columns that the end of the prompt looks at; everything written later is read whole.
+"""SnapKV: reads the columns to which the end of the prompt attends, and all columns written later.
 
 Li et al., SnapKV: LLM Knows What You are Looking for Before Generation (NeurIPS 2024); as a draft's cache: Chen et al.,
 MagicDec (2024).

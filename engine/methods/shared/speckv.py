@@ -1,7 +1,8 @@
-"""The columns that the answer will look at, guessed from the answer that a draft model writes.
+"""SpecKV: reads the columns to which the answer is expected to attend, judged by an answer that a draft model writes.
 
-Galim et al., Draft-based Approximate Inference for LLMs (ICLR 2026). The target reads the draft model's continuation behind
-the prompt, once, and the keys that its rows look at are kept, as ``snapkv`` keeps those that the prompt's end looks at.
+Galim et al., Draft-based Approximate Inference for LLMs (ICLR 2026). The target reads the draft model's continuation once,
+behind the prompt. The columns to which the rows of the continuation and of the prompt's end attend are chosen, as ``snapkv``
+chooses the columns to which the prompt's end attends.
 """
 
 from torch import Tensor
@@ -14,7 +15,7 @@ from engine.methods.shared.selector import (
     pooled,
 )
 
-AHEAD = 32  # tokens of the continuation
+AHEAD = 32  # number of tokens of the continuation
 
 
 class SpecKV(ColumnSelector):
@@ -33,5 +34,5 @@ class SpecKV(ColumnSelector):
         return best_and_recent(self.scores(layer, keys), self.budget, last)
 
     def scores(self, layer: int, keys: Tensor) -> Tensor:
-        """keys [Hkv, T, D] -> [Hkv, T], at most 1"""
+        """The score of each column, at most 1: keys [Hkv, T, D] of a layer -> scores [Hkv, T]."""
         return pooled(attention(self._queries.pop(layer), keys, self._first).amax(1))

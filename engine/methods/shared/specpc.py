@@ -1,7 +1,8 @@
 """Selects the prompt's tokens to which a draft model attends, and among these the columns to which the draft's answer attends.
 
-Galim et al., Draft-based Approximate Inference for LLMs (ICLR 2026): SpecPC, and SpecKV-PC, which puts SpecKV behind it. In the paper
-the target reads the tokens that are left as a shorter prompt. Here it has read the whole prompt, and sees their columns where they are.
+Galim et al., Draft-based Approximate Inference for LLMs (ICLR 2026): SpecPC, and SpecKV-PC, which applies SpecPC and
+then SpecKV. In the paper the target reads the selected tokens as a shorter prompt. Here the target has read the whole
+prompt, and sees the columns of the selected tokens at their places.
 """
 
 import torch
@@ -18,12 +19,12 @@ from engine.methods.shared.selector import (
 from engine.methods.shared.speckv import SpecKV
 from engine.model.cache_view import check_views
 
-WIDER = 4  # times the budget: tokens that the first choice leaves to the second
+WIDER = 4  # how many tokens the first choice passes to the second, as a multiple of the budget
 
 
 def asked_by_draft(past: Past) -> Tensor:
-    """[T]: the most that the prompt's end gives each column in the draft model, over the heads of the upper half of its layers. The
-    end's tokens count the more the later they stand."""
+    """The draft model's attention to each of the T columns, [T]: the largest weight from a token of the prompt's end,
+    over all heads of the upper half of its layers. Weights from later tokens count more."""
     session, length = past.draft(), past.session.length
     check_views(session.model)
     queries, first = past.queries_of(session, OBSERVERS)
@@ -63,6 +64,6 @@ class SpecKVPC(SpecKV):
 
     def scores(self, layer, keys):
         scores = super().scores(layer, keys)
-        left = torch.full_like(scores, -1.0)
-        left[:, self._left.to(keys.device)] = 0.0
-        return scores + left
+        penalty = torch.full_like(scores, -1.0)
+        penalty[:, self._left.to(keys.device)] = 0.0
+        return scores + penalty

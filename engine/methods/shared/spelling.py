@@ -1,8 +1,8 @@
-"""How the tokens of one vocabulary are written with those of another, for byte-level tokenizers.
+"""Spells each token of the target as a run of the draft model's tokens, for two byte-level tokenizers.
 
-Both write the same bytes, so each token of the target is a run of the draft's tokens, and a run of one is the same
-token in both vocabularies. The draft reads a text as the runs of its tokens, one after the other: every end of a target
-token is also an end of a draft token.
+Both tokenizers write the same bytes, so each token of the target is a run of the draft model's tokens. If the run has
+one token, both vocabularies share that token. The draft model reads a text as the runs of its target tokens, one after
+the other, so every end of a target token is also an end of a draft token.
 """
 
 import json
@@ -24,9 +24,12 @@ BYTES = 256
 
 @dataclass(frozen=True, eq=False)
 class Spelling:
-    """runs: [V], by target token; () for one that cannot be written. pieces: texts of the draft's tokens, for
-    people. written, drafted: the target's and the draft's tokens as letters, which are the bytes and, from 256 on, the
-    special tokens that both have; () for another special token. letters: how many letters there are.
+    """The spelling of a target's vocabulary in a draft model's vocabulary.
+
+    runs: for each target token, its run of draft tokens; () if it cannot be spelled. pieces: for each draft token, its
+    text, for display. written, drafted: for each target token and for each draft token, its letters; () for a special
+    token that only one tokenizer has. Letters 0 to 255 are the bytes, the next ones the special tokens that both
+    tokenizers have. letters: the number of different letters.
     """
 
     runs: tuple[Run, ...]
@@ -36,12 +39,12 @@ class Spelling:
     letters: int = 0
 
     def spelled(self, tokens: Iterable[int]) -> list[int]:
-        """The target's tokens as the draft's; token 0 in place of one that cannot be written."""
+        """The draft tokens that spell these target tokens; token 0 stands for a target token that cannot be spelled."""
         return [part for token in tokens for part in self.runs[token] or (0,)]
 
     @cached_property
     def same(self) -> dict[int, int]:
-        """The draft's token -> the target's, for runs of one."""
+        """Draft token -> target token, for tokens that both vocabularies share (runs of one token)."""
         return {run[0]: token for token, run in enumerate(self.runs) if len(run) == 1}
 
     @cached_property
@@ -50,31 +53,32 @@ class Spelling:
 
     @cached_property
     def _firsts(self) -> tuple[Tensor, Tensor]:
-        """The target's tokens that can be written [N], and the first token of their runs [N]."""
-        known = [(token, run[0]) for token, run in enumerate(self.runs) if run]
-        tokens, firsts = zip(*known, strict=True)
+        """The N target tokens that can be spelled, [N], and the first token of the run of each, [N]."""
+        spelled_tokens = [(token, run[0]) for token, run in enumerate(self.runs) if run]
+        tokens, firsts = zip(*spelled_tokens, strict=True)
         return torch.tensor(tokens), torch.tensor(firsts)
 
     def first_law(self, p: Tensor, rows: int) -> Tensor:
-        """The target's law p [..., V] -> the law [..., rows] of the first draft token in the spelling of the target's
-        token."""
+        """The law of the first draft token of a target token's run, if the target token has the law p: p [..., V] ->
+        [..., rows]. rows: the size of the draft model's vocabulary."""
         tokens, firsts = (table.to(p.device) for table in self._firsts)
         return p.new_zeros(*p.shape[:-1], rows).index_add_(-1, firsts, p[..., tokens])
 
 
 @dataclass(frozen=True, eq=False)
 class ForeignDraft:
-    """A draft model with a vocabulary of its own, and how the target's tokens are written in it."""
+    """A draft model with another vocabulary, and the spelling of the target's tokens in that vocabulary."""
 
     model: LanguageModel
     spelling: Spelling
 
 
 def spelling_of(target, draft, rows: tuple[int, int], names: tuple[str, str]) -> Spelling:
-    """target, draft: tokenizers. rows: of the heads of both models. names: of the models, for messages.
+    """The spelling for two tokenizers, of the target and of the draft. rows: the vocabulary sizes of both models'
+    heads. names: the names of both models, for messages.
 
-    Raises UserError if one of the tokenizers is not byte-level, or if the draft's cannot write all bytes or writes with
-    a token that its model lacks."""
+    Raises UserError if a tokenizer is not byte-level, if the draft's tokenizer cannot write a token of the target, or
+    if it uses a token that its model lacks."""
     for tokenizer, name in zip((target, draft), names, strict=True):
         if not _byte_level(tokenizer):
             raise UserError(
@@ -104,13 +108,14 @@ def spelling_of(target, draft, rows: tuple[int, int], names: tuple[str, str]) ->
 
 
 def _specials(tokenizer) -> dict[str, int]:
-    """The special tokens by their text."""
+    """Text -> token, for the special tokens of a tokenizer."""
     special = {*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder}
     return {piece: token for piece, token in tokenizer.get_vocab().items() if token in special}
 
 
 def _letters(tokenizer, rows: int, shared: Sequence[str]) -> tuple[Letters, ...]:
-    """[rows], each token's letters. shared: the special tokens that are letters."""
+    """For each of ``rows`` tokens of a tokenizer, its letters; see ``Spelling``. shared: the texts of the special
+    tokens that are letters."""
     byte_of = {character: byte for byte, character in bytes_to_unicode().items()}
     special, letters = _specials(tokenizer), [()] * rows
     for piece, token in tokenizer.get_vocab().items():

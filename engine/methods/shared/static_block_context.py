@@ -1,4 +1,4 @@
-"""The passes of a block-diffusion drafter on static buffers: reading features, denoising a block."""
+"""The context of a block-diffusion drafter on CUDA: its passes run on static buffers and are captured."""
 
 from __future__ import annotations
 
@@ -28,14 +28,16 @@ from engine.methods.shared.block_context import BlockContext, ModuleContext
 from engine.methods.shared.marginals import BlockReader
 from engine.model.cache import CAPACITY
 
-MOST_READ = 32  # rows of features in a step; more are a prompt, read in a pass of its own size
+MOST_READ = 32  # the most rows of features in a captured pass; more rows, as of a prompt, are read in a plain pass
 
 
 class BlockBuffers(BufferSet):
-    """See ``BufferSet``. Letters in shapes as in ``engine.methods.shared.dflash_model``."""
+    """A set of static buffers and captured passes for one text. Letters in shapes as in
+    ``engine.methods.shared.dflash_model``."""
 
     def read(self, features: Tensor, length: int) -> None:
-        """Append features [T, n*H] of committed tokens as keys and values after ``length`` columns."""
+        """Write the keys and values of T committed tokens with these features [T, n*H] behind the first ``length``
+        columns."""
         count = len(features)
         if not count:
             return
@@ -52,13 +54,14 @@ class BlockBuffers(BufferSet):
             extra_input = features.new_zeros(size.rows, features.shape[-1])
             function = partial(read, self._sets.module, inputs, extra_input, self.cache)
             self._passes[key] = Pass(inputs, extra_input, function)
-        found = self._passes[key]
-        found.inputs.load(_rows(length, count))
-        found.extra_input[:count].copy_(features)
+        static_pass = self._passes[key]
+        static_pass.inputs.load(_rows(length, count))
+        static_pass.extra_input[:count].copy_(features)
         self._run(key)
 
     def denoise(self, embeddings: Tensor, length: int) -> Tensor:
-        """Block rows [B, H] after ``length`` columns, which do not change -> hidden [B, H]."""
+        """Run a block behind the first ``length`` columns, which do not change: embeddings [B, H] -> hidden states [B,
+        H]."""
         count = len(embeddings)
         size = Size(count, power_of_two(-(-count // WORD)))
         self.cache.length = length
@@ -68,9 +71,9 @@ class BlockBuffers(BufferSet):
             inputs, extra_input = StepInputs(size, self._sets.device), torch.zeros_like(embeddings)
             function = partial(denoise, self._sets.module, inputs, extra_input, self.cache)
             self._passes[key] = Pass(inputs, extra_input, function)
-        found = self._passes[key]
-        found.inputs.load(_rows(length, count))
-        found.extra_input.copy_(embeddings)
+        static_pass = self._passes[key]
+        static_pass.inputs.load(_rows(length, count))
+        static_pass.extra_input.copy_(embeddings)
         return self._run(key).clone()
 
     def draft(
@@ -81,9 +84,10 @@ class BlockBuffers(BufferSet):
         choice: OneEach,
         drawn: Tensor | None,
     ) -> tuple[Tensor, Tensor | None]:
-        """The choice for a block of these tokens after ``length`` columns, which do not change.
+        """Denoise a block of these tokens behind the first ``length`` columns, which do not change, and choose its
+        drafted tokens. Returns the chosen tokens, and their laws q or None, both on the device.
 
-        drawn: uniforms for all rows of the choice, or for the first of them; None at temperature 0.
+        drawn: uniform random numbers for the first rows of the choice, or for all of them; None at temperature 0.
         """
         count = len(tokens)
         size = Size(count, power_of_two(-(-count // WORD)))
@@ -96,21 +100,22 @@ class BlockBuffers(BufferSet):
             held = torch.zeros(choice.length, dtype=torch.float64, device=self._sets.device)
             function = partial(draft, self._sets.module, inputs, self.cache, target, choice, held)
             self._passes[key] = Pass(inputs, held, function)
-        found = self._passes[key]
-        found.inputs.load(_rows(length, count, tokens))
+        static_pass = self._passes[key]
+        static_pass.inputs.load(_rows(length, count, tokens))
         if drawn is not None:
-            into(found.extra_input[: len(drawn)], drawn)
+            into(static_pass.extra_input[: len(drawn)], drawn)
         ids, q = self._run(key)
         return ids.clone(), None if q is None else q.clone()
 
 
 def _rows(length: int, count: int, tokens: Sequence[int] = ()) -> DeviceRows:
-    """``count`` consecutive rows, each of which sees all of them."""
+    """The input rows of a block behind ``length`` columns: ``count`` consecutive rows, each of which sees all of
+    them."""
     return DeviceRows(tokens or [0] * count, length, range(count), [(1 << count) - 1] * count)
 
 
 def _read_plainly(drafter: DFlashModel, features: Tensor, cache: StaticCache) -> None:
-    """Append any number of features after the columns in use."""
+    """Append the keys and values for any number of features [T, n*H] to the cache, in an uncaptured pass."""
     first = cache.length
     places = torch.arange(first, first + len(features), device=features.device)
     fresh = drafter.context_kv(drafter.project(features), places)
@@ -119,7 +124,8 @@ def _read_plainly(drafter: DFlashModel, features: Tensor, cache: StaticCache) ->
 
 
 def read(drafter: DFlashModel, inputs: StepInputs, features: Tensor, cache: StaticCache) -> None:
-    """features [R, n*H] -> columns of the cache. The next pass overwrites the columns of padded rows."""
+    """Write the keys and values for features [R, n*H] to the cache. Columns of padded rows are overwritten by the next
+    pass."""
     mask = StaticMask(inputs, cache.capacity)
     fresh = drafter.context_kv(drafter.project(features), mask.row_positions[0])
     with cache.written_at(mask.columns):
@@ -130,7 +136,7 @@ def read(drafter: DFlashModel, inputs: StepInputs, features: Tensor, cache: Stat
 def denoise(
     drafter: DFlashModel, inputs: StepInputs, embeddings: Tensor, cache: StaticCache
 ) -> Tensor:
-    """Does the work of ``DFlashModel.forward_block`` on whole buffers: [B, H] -> hidden [B, H]."""
+    """Like ``DFlashModel.forward_block``, on whole static buffers: embeddings [B, H] -> hidden states [B, H]."""
     mask = StaticMask(inputs, cache.capacity)
     turn = drafter.turn(mask.row_positions[0])
     rows = embeddings
@@ -149,14 +155,15 @@ def draft(
     choice: OneEach,
     drawn: Tensor,
 ) -> tuple[Tensor, Tensor | None]:
-    """From the tokens of a block, root first, to the choice for the rows after the root."""
+    """Denoise the block of ``inputs.tokens``, the root first, and choose the drafted tokens. Returns the tokens, and q
+    or None."""
     hidden = denoise(drafter, inputs, target.embed(inputs.tokens[0]), cache)
     first = drafter.config.first_row
     return choice(drafter.head_beside(target)(hidden[first : first + choice.length]), drawn)
 
 
 def _attend(attention: DFlashAttention, rows: Tensor, turn, mask: StaticMask, own) -> Tensor:
-    """rows [B, H] see the columns before them and one another."""
+    """Attention of block rows [B, H] over the columns before them and over each other -> [B, H]."""
     queries = attention.queries(rows, *turn)
     fresh = (part[None] for part in attention.keys_values(rows, *turn))
     keys, values = own.update(*fresh)
@@ -170,14 +177,14 @@ def buffer_sets_of(drafter: DFlashModel) -> BufferSets:
 
 
 def static_contexts(drafter: DFlashModel):
-    """Returns a function that makes contexts over the drafter's buffer sets. Where nothing can be captured
-    (the log says so), it makes plain contexts, which are better then."""
+    """A function that makes contexts on the drafter's buffer sets. If passes cannot be captured, which is logged, it
+    makes ``ModuleContext``s instead, because they are faster than uncaptured static passes."""
     sets = buffer_sets_of(drafter)
     return lambda drafter: StaticContext(sets) if sets.usable else ModuleContext(drafter)
 
 
 class StaticContext(BlockContext):
-    """See ``BlockContext``."""
+    """A block context on a set of static buffers."""
 
     def __init__(self, sets: BufferSets) -> None:
         self._buffers = sets.take(self, CAPACITY)
@@ -191,7 +198,8 @@ class StaticContext(BlockContext):
         return self._buffers.denoise(embeddings, self._length)
 
     def draft(self, tokens, target, choice, drawn):
-        """The choice for a block of tokens (the root, then masks), in one replay."""
+        """Denoise a block of tokens (the root, then masks) and choose its drafted tokens, in one replay of a captured
+        pass. Returns the tokens, and q or None."""
         return self._buffers.draft(tokens, self._length, target, choice, drawn)
 
 
@@ -199,9 +207,10 @@ class StaticContext(BlockContext):
 def choose(
     reader: BlockReader, root: int, choice: OneEach, drawn: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
-    """The choice for the rows after the root, left on the device.
+    """Denoise a block behind the committed tokens and choose its drafted tokens. Returns the tokens, and q or None, on
+    the device.
 
-    drawn: on the host, a uniform for each row that will be used; None if nothing is drawn.
+    drawn: uniform random numbers on the host, one for each row that will be used; None if no token is drawn.
     """
     context, target = reader.context, reader.target
     if isinstance(context, StaticContext):

@@ -1,4 +1,4 @@
-"""The first tokens of the text and its end.
+"""StreamingLLM: reads the first columns of the text and the most recent ones.
 
 Xiao et al., Efficient Streaming Language Models with Attention Sinks (ICLR 2024); as a draft's cache: Sun et al., TriForce
 (2024), and Chen et al., MagicDec (2024).

@@ -1,22 +1,23 @@
-"""All runs of tokens in one or several texts, and how often each was followed by which token.
+"""A suffix automaton: an index of all runs of tokens in one or several texts, with counts of the tokens that follow
+each run.
 
-A suffix automaton (Blumer et al., The Smallest Automaton Recognizing the Subwords of a Text, 1985): a
-state stands for runs of tokens that end at the same places. The automaton has at most two states and
-three transitions per token, and reading one more token takes constant time on average. The link of a
-state leads to the longest shorter suffix that also ends at other places.
+Blumer et al., The Smallest Automaton Recognizing the Subwords of a Text (1985): a state stands for all runs of tokens
+that end at the same places. The automaton has at most two states and three transitions per token, and reading one more
+token takes constant time on average. The link of a state leads to the state of the longest suffix of its runs that also
+ends at other places.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 START = 0  # the state of the empty run
-WALK = 64  # links along which a new occurrence is counted; only a text that repeats itself has more
+WALK = 64  # the most links along which a new occurrence is counted; only repetitive texts have more
 STATE_BYTES, TRANSITION_BYTES = 320, 90  # measured with sys.getsizeof on CPython 3.11
 
 
 @dataclass(frozen=True)
 class Match:
-    """A run of tokens that ends the context and stands in the automaton. length: in tokens."""
+    """A suffix of the context that occurs in the automaton's texts. state: its state. length: in tokens."""
 
     state: int
     length: int
@@ -39,7 +40,7 @@ class SuffixAutomaton:
         return len(self) * STATE_BYTES + self.transitions * TRANSITION_BYTES
 
     def separate(self) -> None:
-        """Begin another text: no run reaches across the boundary."""
+        """End the current text, so that no run crosses into the next text."""
         self._last = START
 
     def read(self, tokens: Sequence[int]) -> None:
@@ -48,10 +49,10 @@ class SuffixAutomaton:
             self._count_occurrence()
 
     def _extended(self, token: int) -> int:
-        """The state of the whole text so far with this token at its end."""
-        known = self.next[self._last].get(token)
-        if known is not None:  # an earlier text began alike
-            return self._exactly(self._last, known, token)
+        """Extend the current text by this token; returns the state of the whole text."""
+        state_after = self.next[self._last].get(token)
+        if state_after is not None:  # an earlier text begins with the same tokens
+            return self._exactly(self._last, state_after, token)
         new = self._state(self.length[self._last] + 1)
         state = self._last
         while state != -1 and token not in self.next[state]:
@@ -64,7 +65,8 @@ class SuffixAutomaton:
         return new
 
     def _exactly(self, state: int, target: int, token: int) -> int:
-        """``target``, or, if it also stands for longer runs, a state for the shorter ones alone."""
+        """The state that ``token`` leads to from ``state``, for runs of length ``length[state] + 1`` at most. This is
+        ``target``; but if ``target`` also stands for longer runs, a new state is split off for the shorter runs."""
         if self.length[target] == self.length[state] + 1:
             return target
         part = self._state(self.length[state] + 1)
@@ -85,7 +87,7 @@ class SuffixAutomaton:
         return len(self.next) - 1
 
     def _count_occurrence(self) -> None:
-        """Count one more occurrence of every suffix of the text so far."""
+        """Add 1 to the count of every suffix of the current text, along at most ``WALK`` links."""
         state = self._last
         for _ in range(WALK):
             if state == START:
@@ -94,12 +96,13 @@ class SuffixAutomaton:
             state = self.link[state]
 
     def repeated(self) -> Match:
-        """The longest suffix of the text so far that also stands earlier."""
+        """The longest suffix of the current text that also occurs earlier."""
         state = max(self.link[self._last], START)
         return Match(state, self.length[state])
 
     def follow(self, match: Match, token: int) -> Match:
-        """The longest suffix of a context that occurs here, after the context grew by one token."""
+        """The longest suffix of a context, extended by ``token``, that occurs in the automaton's texts. match: the
+        longest such suffix of the context without ``token``."""
         state, length = match.state, match.length
         while state != START and token not in self.next[state]:
             state = self.link[state]
@@ -109,7 +112,7 @@ class SuffixAutomaton:
         return Match(START, 0)
 
     def shorter(self, match: Match) -> Iterator[Match]:
-        """The match and those of its suffixes that also end at other places, longest first."""
+        """Yields the match, and then those of its suffixes that also end at other places, the longest first."""
         state, length = match.state, match.length
         while state != START:
             yield Match(state, length)
@@ -117,5 +120,5 @@ class SuffixAutomaton:
             length = self.length[state]
 
     def followers(self, state: int) -> dict[int, int]:
-        """Token -> the state after it."""
+        """The transitions of a state: token -> the next state."""
         return self.next[state]

@@ -1,12 +1,12 @@
-"""Copy the most frequent continuations of the text's own end, from this text and from earlier ones.
+"""Drafts the most frequent continuations of the text's last tokens, copied from this text and from earlier texts.
 
-SuffixDecoding (Oliaro et al., SuffixDecoding: Extreme Speculative Decoding for Emerging AI Applications,
-NeurIPS 2025): there is one index of the running text (prompt and output), and one of the texts written
-before. The end of the text is looked up in both. Below each match a tree grows greedily, always where the
-estimated chance is highest: the product of the shares with which the tokens followed. A match of p tokens is
-trusted for ``offset`` plus ``factor`` times p nodes, and the tree with the greatest sum of chances is
-drafted. Both indices are suffix automata (as in SAM Decoding, Hu et al., 2024) instead of the paper's suffix
-trees: the same runs and counts in memory that grows with the text.
+SuffixDecoding (Oliaro et al., SuffixDecoding: Extreme Speculative Decoding for Emerging AI Applications, NeurIPS 2025):
+one index holds the running text (prompt and output), another one the earlier texts. The end of the text is looked up in
+both. Below each match a tree grows greedily, always at the node with the highest estimated chance. The chance of a node
+is the product, along its path, of the share of occurrences in which its token followed. A match of p tokens gets at
+most ``offset`` + ``factor`` * p nodes. The tree with the largest sum of chances is drafted. Both indices are suffix
+automata (as in SAM Decoding, Hu et al., 2024) instead of the paper's suffix trees; they hold the same runs and counts
+in less memory.
 """
 
 import heapq
@@ -23,9 +23,9 @@ from engine.methods.shared.remembering import RememberingDrafter
 from engine.methods.shared.suffix_automaton import START, Match, SuffixAutomaton
 
 MOST_BYTES = 4_000_000
-"""The most bytes for a visitor's earlier texts. Beyond this the older half is forgotten."""
+"""The most bytes for a visitor's earlier texts. Above this, the older half of the texts is forgotten."""
 
-SHOWN = 8  # continuations of the match that the table shows
+SHOWN = 8  # the most continuations in the table
 
 
 EARLIER_TEXTS = switch("earlier_texts", True, "Earlier texts").meaning(
@@ -35,9 +35,11 @@ EARLIER_TEXTS = switch("earlier_texts", True, "Earlier texts").meaning(
 
 @dataclass
 class Branches:
-    """A tree read off one index. chances: for each node, the chance that the text reaches it.
+    """A tree of continuations of a match, taken from one index. chances: for each node, the chance that the text
+    reaches it.
 
-    counts: (how often the node's token followed, how often any token did).
+    source: the name of the index. counts: for each node, how often its token followed the run before, and how often any
+    token did.
     """
 
     source: str
@@ -49,13 +51,13 @@ class Branches:
 
     @property
     def score(self) -> float:
-        """The expected number of right tokens."""
+        """The expected number of accepted tokens."""
         return sum(self.chances)
 
     def first(self, count: int) -> "Branches":
-        """The likeliest ``count`` nodes."""
+        """A copy with only the ``count`` likeliest nodes."""
         lists = (self.tokens, self.parents, self.chances, self.counts)
-        return Branches(self.source, self.match, *(each[:count] for each in lists))
+        return Branches(self.source, self.match, *(values[:count] for values in lists))
 
 
 class SuffixCopies(RememberingDrafter):
@@ -79,7 +81,7 @@ class SuffixCopies(RememberingDrafter):
         super().begin(start)
         self.index, self._read = SuffixAutomaton(), 0
         self._prompt = len(start.prompt)
-        self._written: list[int] = []  # the tokens behind the prompt, forced ones among them
+        self._written: list[int] = []  # the tokens behind the prompt, forced tokens included
         self._earlier = start.memory.store((self.key, self._target), EarlierTexts)
         self._before = (
             self._earlier.automaton
@@ -101,14 +103,14 @@ class SuffixCopies(RememberingDrafter):
             self._written += kept.tokens
 
     def close(self):
-        """The text has ended: later texts may copy its output."""
+        """Add the output of the ended text to the earlier texts, so that later texts may copy it."""
         if self._written:
             self._earlier.add(self._written)
             self.start.memory.trim()
             self._written = []
 
     def _follow(self, context: Sequence[int]) -> None:
-        """Read the tokens that the text gained since the last step."""
+        """Index the new tokens of the text, and update the match in the earlier texts."""
         grown = context[self._read :]
         self._read = len(context)
         self.index.read(grown)
@@ -117,7 +119,8 @@ class SuffixCopies(RememberingDrafter):
                 self._place = self._before.follow(self._place, token)
 
     def _trees(self, max_depth: int) -> list[Branches]:
-        """One tree for each match that could still beat the best: from long matches to short ones."""
+        """The non-empty trees of all matches whose tree could have a higher score than the best tree so far. Long
+        matches come first."""
         trees: list[Branches] = []
         indices = (
             ("this text", self.index, self.index.repeated()),
@@ -135,12 +138,12 @@ class SuffixCopies(RememberingDrafter):
         return [tree for tree in trees if tree.tokens]
 
     def _room(self, match: Match) -> int:
-        """Most nodes below a match."""
+        """The most nodes of the tree below a match."""
         trusted = self.settings["offset"] + self.settings["factor"] * match.length
         return min(self.settings["budget"], int(trusted))
 
     def _grown(self, index: SuffixAutomaton, tree: Branches, room: int, max_depth: int) -> Branches:
-        """The likeliest ``room`` nodes below the match."""
+        """Add the likeliest nodes below the match to the tree, at most ``room``, and return it."""
         heap: list[tuple[float, int, int, int, int, int, int, int]] = []
         number = 0
 
@@ -153,7 +156,7 @@ class SuffixCopies(RememberingDrafter):
                 count = index.count[child]
                 if chance * count / total < self.settings["least_chance"]:
                     break
-                number += 1  # breaks ties for the node found first
+                number += 1  # of equal chances, the node offered first wins
                 entry = (-chance * count / total, number, token, child, parent, depth, count, total)
                 heapq.heappush(heap, entry)
 
@@ -170,7 +173,7 @@ class SuffixCopies(RememberingDrafter):
 
 
 def drafted(branches: Branches) -> DraftTree:
-    """The draft that these branches make."""
+    """The draft tree made of these branches, with the table of continuations."""
     tree, nodes = DraftTree(), {ROOT: ROOT}
     for place, token in enumerate(branches.tokens):
         followed, of = branches.counts[place]
@@ -198,7 +201,7 @@ def _table(tree: Branches) -> Table:
 
 
 class EarlierTexts(Store):
-    """The texts written before, as one index."""
+    """The outputs of a visitor's earlier texts, in one index."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self.most_bytes = most_bytes
@@ -217,8 +220,8 @@ class EarlierTexts(Store):
             for _ in range(max(1, len(self._texts) // 2)):
                 self._texts.popleft()
             self.automaton = SuffixAutomaton()
-            for kept in self._texts:
-                self._index(kept)
+            for earlier in self._texts:
+                self._index(earlier)
 
     def _index(self, text: Sequence[int]) -> None:
         self.automaton.separate()

@@ -1,11 +1,12 @@
-"""Several texts by one row a step: the row's input is a mixture of their last tokens.
+"""Superposed decoding: one row per step continues several texts; its input is a mixture of the texts' last tokens.
 
-Shen et al., Superposed Decoding: Multiple Generations from a Single Autoregressive Inference Pass (2024). The embeddings of the last
-tokens of k texts, weighed by the texts' probabilities, are added up and read as if they were one token. The N likeliest tokens after this
-row may continue each text; n-grams of a datastore decide which word fits which text, since the row does not know the texts apart.
+Shen et al., Superposed Decoding: Multiple Generations from a Single Autoregressive Inference Pass (2024). The input of
+the row is the mean of the embeddings of the last tokens of k texts, weighted by the texts' probabilities. Each of the N
+likeliest tokens after this row may continue each text. The row's law is the same for all texts, so n-grams of a
+datastore decide which token fits which text.
 
-The paper takes 200 off the score of a text whose end no n-gram knows. Here every token has at least the probability ``FLOOR`` by the n-grams,
-which has the same effect and needs no second rule.
+The paper subtracts 200 from the score of a text whose end is in no n-gram. Here the n-grams give every token at least
+the probability ``FLOOR``, which has the same effect and needs no second rule.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from engine.core.options import number, whole
 from engine.methods.shared.datastore_part import Datastore
 
 SHARES = {2: 0.01, 3: 0.04, 4: 0.15, 5: 0.18, 6: 0.12}
-"""Orders of n-grams, and their shares in the mixture, by the paper."""
+"""Order of n-grams -> its share in the mixture of n-grams, as in the paper."""
 FLOOR = 1e-6
 
 OPTIONS = (
@@ -34,16 +35,17 @@ Path = tuple[int, ...]
 
 
 class Superposition:
-    """texts: k texts with the logs of their scores, the best first."""
+    """The texts of one superposition. texts: pairs of a text's tokens and its log score, the best first."""
 
     def __init__(self, settings, datastore: Datastore, context: Sequence[int]) -> None:
-        """context: the tokens before the texts."""
+        """context: the tokens before the texts, the prompt among them."""
         self._settings, self._datastore = settings, datastore
         self._before = tuple(context[-max(SHARES) + 1 :])
         self.texts: list[tuple[Path, float]] = []
 
     def grow(self, p: Tensor) -> list[tuple[Path, float]]:
-        """Continue all texts by a token. p: [V] after their common row. Returns the best k, which are ``texts`` from now on."""
+        """Continue all texts by one token, and keep the best k in ``texts``, which is returned. p: [V], the law after
+        the common row."""
         count = self._settings["texts"]
         if not self.texts:
             best = p.topk(min(count, p.shape[-1]))
@@ -51,36 +53,38 @@ class Superposition:
             grown = [((token,), math.log(chance)) for token, chance in pairs if chance > 0]
         else:
             best = p.topk(min(self._settings["candidates"], p.shape[-1]))
-            grown = [one for text in self.texts for one in self._continued(*text, best)]
-            grown.sort(key=lambda one: -one[1])
+            grown = [pair for text in self.texts for pair in self._continued(*text, best)]
+            grown.sort(key=lambda pair: -pair[1])
         self.texts = grown[:count]
         return self.texts
 
     def mixed(self, embeddings: Tensor) -> Tensor:
-        """[k, H], those of the last tokens -> [1, H]"""
+        """The input of the next common row: embeddings [k, H] of the texts' last tokens -> their weighted mean [1,
+        H]."""
         scores = torch.tensor([score for _, score in self.texts], dtype=torch.float64)
         return (scores.softmax(-1).to(embeddings) @ embeddings)[None]
 
     def _continued(self, path: Path, score: float, best) -> list[tuple[Path, float]]:
-        known, share = self._ngrams((*self._before, *path)), self._settings["mixture"]
-        found = []
+        probabilities, share = self._ngrams((*self._before, *path)), self._settings["mixture"]
+        continued = []
         for token, chance in zip(best.indices.tolist(), best.values.tolist(), strict=True):
             if chance > 0:
-                fits = math.log(max(FLOOR, known.get(token, 0.0)))
+                fits = math.log(max(FLOOR, probabilities.get(token, 0.0)))
                 more = (1 - share) * math.log(chance) + share * fits
-                found.append(((*path, token), score + more))
-        return found
+                continued.append(((*path, token), score + more))
+        return continued
 
     def _ngrams(self, text: Path) -> dict[int, float]:
-        """The probability of each token that the n-grams know after this text."""
+        """Token -> its probability after this text by the n-grams, for tokens that follow one of the text's last
+        n-grams in the datastore; {} if there are none."""
         mixed: Counter[int] = Counter()
         whole = 0.0
         for order, weight in SHARES.items():
-            found = self._datastore.find(text[1 - order :]) if len(text) >= order - 1 else None
-            if found is None:
-                break  # nor does the datastore hold a longer end
+            match = self._datastore.find(text[1 - order :]) if len(text) >= order - 1 else None
+            if match is None:
+                break  # the datastore cannot hold a longer suffix either
             counts = Counter(
-                token for run in self._datastore.continuations(found, 1) for token in run
+                token for run in self._datastore.continuations(match, 1) for token in run
             )
             if total := counts.total():
                 whole += weight

@@ -1,4 +1,5 @@
-"""Several texts that the target writes at once, with one pass over all of them; one is chosen in the end."""
+"""Base class of decoders that let the target write several texts at once, one pass for all, and choose one text in the
+end."""
 
 from __future__ import annotations
 
@@ -19,16 +20,17 @@ from engine.core.tree import ROOT, DraftTree
 from engine.errors import UserError
 
 Path = tuple[int, ...]
-"""The tokens of a text behind the prompt."""
+"""A text: its tokens behind the prompt."""
 
-MOST_ROWS = 2048  # that the target reads for all texts of a run
+MOST_ROWS = 2048  # the most rows that the target reads for all texts of a run
 SHOWN_NODES, SHOWN_OPEN, SHOWN_TEXTS, SHOWN_END = 32, 16, 6, 4
-"""Nodes of a step that decides tokens, and of one that does not; texts in words, and tokens of each."""
+"""The most nodes shown of a step that decides tokens, and of a step that decides none; the most texts in the list, and
+how many last tokens of each."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A text that may be chosen. score: the larger the better."""
+    """A text that may be chosen. score: higher is better. ended: whether it ends with an end token."""
 
     path: Path
     score: float
@@ -36,7 +38,8 @@ class Candidate:
 
 
 class SeveralTexts(Drafter):
-    """A decoder of the loop ``engine.core.searching``. Its rows are those of the target's own session, below the prompt."""
+    """A decoder for the loop ``engine.core.searching``. It reads its texts as rows of the target's own session, behind
+    the prompt."""
 
     family = "decoder"
     loop = "searching"
@@ -61,8 +64,8 @@ class SeveralTexts(Drafter):
 
     @abstractmethod
     def advance(self) -> None:
-        """Make one pass of the target. Sets ``candidates`` to all texts that may still be chosen, the best first, and once the
-        search is over ``winner``."""
+        """Make one pass of the target. Sets ``candidates`` to all texts that may still be chosen, the best first. When
+        the search is over, also sets ``winner`` to the chosen text."""
 
     def begin(self, start):
         super().begin(start)
@@ -71,7 +74,7 @@ class SeveralTexts(Drafter):
         self.room = 0  # the most tokens of a text
         self.chances: dict[
             Path, float
-        ] = {}  # p of the last token of a text, as far as it is to be shown
+        ] = {}  # text -> p of its last token, for texts where it is shown
         self._row: dict[Path, int] = {}
         self._passes = 0
 
@@ -89,12 +92,13 @@ class SeveralTexts(Drafter):
             self.advance()
         chosen = self.winner
         if chosen is None:
-            chosen = commonprefix([one.path for one in self.candidates])
+            chosen = commonprefix([candidate.path for candidate in self.candidates])
         return self._shown(len(written), chosen, before)
 
     def free(self, paths: Sequence[Path]) -> Tensor:
-        """Logits [P, V] after these texts, without the constraint, in one pass. No text may have been read before; the text that each
-        continues must have been read, or come earlier in ``paths``."""
+        """Read P texts in one pass; returns the logits [P, V] after them, without the constraint. The texts must not
+        have been read before. Each text without its last token must have been read, or stand earlier in ``paths``.
+        Raises UserError for more than ``MOST_ROWS`` rows, and for NaN."""
         first, prompt = self.start.target.rows, self.start.prompt
         if first + len(paths) > MOST_ROWS:
             raise UserError(
@@ -110,7 +114,7 @@ class SeveralTexts(Drafter):
         return logits.float().cpu()
 
     def read(self, paths: Sequence[Path]) -> Tensor:
-        """Logits [P, V] after these texts, under the constraint if there is one; otherwise as ``free``."""
+        """Read P texts like ``free``; returns the logits [P, V] after them, with the constraint applied."""
         logits, constraint = self.free(paths), self.start.constraint
         if constraint is None:
             return logits
@@ -121,7 +125,8 @@ class SeveralTexts(Drafter):
         return torch.stack(rows)
 
     def laws(self, paths: Sequence[Path]) -> dict[Path, Tensor]:
-        """p [V] after each of these texts, as sampled; at temperature 0 the plain softmax. Those that were not read yet are read."""
+        """Read these texts; returns text -> p [V] after it, with temperature and truncation; at temperature 0, the
+        plain softmax."""
         rows = display_distribution(self.read(paths), self.sampling)
         return dict(zip(paths, rows, strict=True))
 
@@ -129,19 +134,24 @@ class SeveralTexts(Drafter):
         return path in self._row
 
     def over(self, path: Path) -> bool:
-        """Whether the text has ended, or is as long as it may be."""
+        """Whether the text ends with an end token, or has the most tokens allowed."""
         return path[-1:] != () and (path[-1] in self.ends or len(path) >= self.room)
 
     def passes(self):
         return {"target": self._passes}
 
     def _shown(self, written: int, chosen: Path, before: Sequence[Candidate]) -> DraftTree:
-        """The texts as a tree below the first ``written`` tokens. chosen: what belongs to the text from now on."""
+        """The tree of this step for the page: all texts, below their first ``written`` tokens, which are final. chosen:
+        the tokens that are final after this step. before: the candidates before this step."""
         tree, place_of = DraftTree(), {chosen[:written]: ROOT}
         decided = self._add(tree, place_of, chosen, written, len(chosen))
-        open_now = [one.path for one in self.candidates if self.winner is None]
+        open_now = [text.path for text in self.candidates if self.winner is None]
         most = SHOWN_NODES if decided else SHOWN_OPEN
-        every = [*open_now, *(one.path for one in before), *(one.path for one in self.candidates)]
+        every = [
+            *open_now,
+            *(text.path for text in before),
+            *(text.path for text in self.candidates),
+        ]
         for path in every:
             self._add(tree, place_of, path, written, most)
         if not decided and len(place_of) > SHOWN_OPEN:
@@ -157,7 +167,8 @@ class SeveralTexts(Drafter):
     def _add(
         self, tree: DraftTree, place_of: dict[Path, int], path: Path, written: int, most: int
     ) -> list[int]:
-        """Add a text, as far as there is room in the tree; returns its nodes."""
+        """Add the tokens of a text to a tree of at most ``most`` nodes, until there is no room; returns the text's
+        nodes."""
         nodes = []
         for end in range(written + 1, len(path) + 1):
             above, here = path[: end - 1], path[:end]
@@ -171,10 +182,10 @@ class SeveralTexts(Drafter):
         return nodes
 
     def _words(self) -> Words:
-        """The last tokens of each text."""
-        lines, known = [], dict.fromkeys(self.candidates)
-        for one in list(known)[:SHOWN_TEXTS]:
-            state = "chosen" if one.path == self.winner else "ended" if one.ended else "open"
-            told = f"{one.score:.2f}, {len(one.path)} tokens, {state}: "
-            lines.append([told, *map(Token, one.path[-SHOWN_END:])])
+        """The list of texts for the page: the last tokens of each text, with its score and state."""
+        lines, texts = [], dict.fromkeys(self.candidates)
+        for text in list(texts)[:SHOWN_TEXTS]:
+            state = "chosen" if text.path == self.winner else "ended" if text.ended else "open"
+            heading = f"{text.score:.2f}, {len(text.path)} tokens, {state}: "
+            lines.append([heading, *map(Token, text.path[-SHOWN_END:])])
         return Words(f"Texts under way, with their {self.score_name}", lines)

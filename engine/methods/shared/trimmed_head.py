@@ -1,7 +1,7 @@
-"""A head that knows some tokens of a vocabulary: fewer numbers are read for every drafted token.
+"""A head trimmed to some tokens of the vocabulary, so that each drafted token takes less time.
 
-Its rows are the target's own, so that no file holds them, rounded to 8 bits as parts are stored: on a processor that
-multiplies by such rows they take half the time of fp32 rows.
+Its rows are the target's own, so no file has to hold them. They are rounded to 8 bits, as in stored parts, because a
+processor that can multiply 8-bit rows needs half the time of fp32 rows.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from torch import Tensor, nn
 from engine.parts.eight_bit import rounded
 
 NEVER = -1e4
-"""The logit of a token that the head lacks; its probability is 0 unless only such tokens are allowed."""
+"""The logit of a token that the head lacks. Its probability is 0, unless a constraint allows only such tokens."""
 
 
 class TrimmedHead(nn.Module):
-    """H -> logits over a whole vocabulary, of which K tokens are known. tokens: int64 [K]."""
+    """A linear head with rows for K tokens; its logits cover the whole vocabulary. tokens: int64 [K], the tokens of the
+    rows."""
 
     def __init__(self, weight: Tensor, tokens: Tensor, vocabulary: int) -> None:
-        """weight [K, H]: a row for each token. vocabulary: how many logits there are."""
+        """weight: [K, H], a row for each of ``tokens``. vocabulary: the size of the whole vocabulary."""
         super().__init__()
         self.in_features, self.out_features = weight.shape[1], vocabulary
         self.weight = nn.Parameter(weight, requires_grad=False)
@@ -29,9 +30,9 @@ class TrimmedHead(nn.Module):
         self.register_buffer("_places", places, persistent=False)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """[.., H] -> [.., vocabulary]"""
-        known = F.pad(F.linear(hidden, self.weight), (0, 1), value=NEVER)
-        return known.index_select(-1, self._places)
+        """Hidden states [.., H] -> logits [.., vocabulary]; a token without a row has the logit ``NEVER``."""
+        logits = F.pad(F.linear(hidden, self.weight), (0, 1), value=NEVER)
+        return logits.index_select(-1, self._places)
 
 
 @torch.no_grad()
@@ -42,7 +43,7 @@ def rows_of(module: nn.Module, tokens: Tensor) -> Tensor:
 
 
 def trimmed_head(module: nn.Module, tokens: Tensor) -> TrimmedHead:
-    """The head of a transformers module, cut to these tokens [K]."""
+    """The head of a transformers module, trimmed to these tokens [K]."""
     weight = module.get_output_embeddings().weight
     tokens = tokens.to(weight.device)
     return TrimmedHead(rows_of(module, tokens), tokens, len(weight))

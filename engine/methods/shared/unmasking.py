@@ -1,7 +1,7 @@
-"""Which open places of a canvas are filled after a pass of the denoiser.
+"""Fills a block in several passes of a denoiser; a policy chooses which places are filled after each pass.
 
-A policy sees the probabilities of all places and everything filled before, and names the places to fill now, each with
-a reason in a few words. At least one place is filled in each pass, so that the denoiser comes to an end.
+A policy sees the probabilities of all places and the tokens filled in so far. It names the places to fill now, each
+with a reason in a few words. At least one place is filled in each pass, so the filling comes to an end.
 """
 
 from abc import ABC, abstractmethod
@@ -18,7 +18,8 @@ from engine.methods.shared.block_drafter import DiffusionDrafter
 
 @dataclass(frozen=True)
 class Fill:
-    """A filled place of the canvas: its token, the token's probability, the pass that filled it, and why."""
+    """A filled place of the canvas. confidence: the token's probability. turn: the pass that filled the place, from 0.
+    why: the policy's reason."""
 
     place: int
     token: int
@@ -29,10 +30,10 @@ class Fill:
 
 @dataclass
 class Canvas:
-    """The places 0 .. length - 1 after the root, and their fills.
+    """A block that is being filled: the places 0 .. length - 1 after the root, and their fills.
 
-    ends: tokens that end a text; the canvas is cut after the first one that is filled in. guesses: for each pass the
-    likeliest token of every place that was open then.
+    ends: the tokens that end a text; the canvas is cut after the first end token that is filled in. guesses: for each
+    pass, the likeliest token of every place that was open before that pass.
     """
 
     length: int
@@ -42,7 +43,7 @@ class Canvas:
 
     @property
     def turns(self) -> int:
-        """Passes so far."""
+        """The number of passes so far."""
         return len(self.guesses)
 
     @property
@@ -59,7 +60,8 @@ class Canvas:
         self.filled = {place: fill for place, fill in self.filled.items() if place < self.length}
 
     def fill(self, probabilities: Tensor, chosen: Mapping[int, str]) -> None:
-        """Put the likeliest token into each of these places. probabilities: [length, V]. chosen: place -> why."""
+        """Record a pass: fill each chosen place with its likeliest token. probabilities: [length, V]. chosen: place ->
+        reason."""
         values, tokens = (part.tolist() for part in probabilities.max(-1))
         turn = self.turns
         self.guesses.append({place: tokens[place] for place in self.open})
@@ -74,22 +76,22 @@ class Unmasking(ABC):
     """A policy for one canvas; it may keep state from pass to pass."""
 
     def weigh(self, probabilities: Tensor, canvas: Canvas) -> Tensor:
-        """The probabilities [length, V] by which places and tokens are chosen: those of the pass, unless the policy
-        corrects them."""
+        """The probabilities [length, V] by which places and tokens are chosen. The default returns the probabilities of
+        the pass; a policy may correct them."""
         return probabilities
 
     def end(self, probabilities: Tensor, canvas: Canvas) -> int:
-        """How many places the canvas keeps, at least one."""
+        """How many of its first places the canvas keeps, at least one. The default keeps all."""
         return canvas.length
 
     @abstractmethod
     def choose(self, probabilities: Tensor, canvas: Canvas) -> dict[int, str]:
-        """The open places to fill now, at least one, each with its reason. probabilities: [length, V]."""
+        """The open places to fill now, at least one: place -> reason. probabilities: [length, V]."""
 
 
 def fill_in(canvas: Canvas, policy: Unmasking, read: Callable[[Canvas], Tensor], most: int) -> None:
-    """Fill a canvas within ``most`` passes; the last one fills everything that is left. read: makes one pass over the
-    canvas as it stands -> probabilities [length, V]."""
+    """Fill a canvas in at most ``most`` passes; the last of them fills all places that are still open. read: makes one
+    pass over the canvas in its current state; returns the probabilities [length, V]."""
     while canvas.open:
         probabilities = policy.weigh(read(canvas), canvas)
         canvas.cut(policy.end(probabilities, canvas))
@@ -101,19 +103,21 @@ def fill_in(canvas: Canvas, policy: Unmasking, read: Callable[[Canvas], Tensor],
 
 
 def surest(sure: Mapping[int, float]) -> dict[int, str]:
-    """The place of the highest number, or the first in a tie. It is filled if no place is sure enough."""
+    """The place with the highest confidence, the first one in a tie, with a reason; policies fill it if no place is
+    sure enough. sure: place -> confidence."""
     return {max(sure, key=lambda place: sure[place]): "surest place"}
 
 
 def open_confidence(probabilities: Tensor, canvas: Canvas) -> dict[int, float]:
-    """The probability of the likeliest token of each open place."""
+    """Open place -> the probability of its likeliest token."""
     values = probabilities.max(-1).values.tolist()
     return {place: values[place] for place in canvas.open}
 
 
 @dataclass
 class Confident(Unmasking):
-    """Every place whose likeliest token has at least this probability, or else the surest place.
+    """A policy that fills every place whose likeliest token has at least the probability ``threshold``; if there is
+    none, the surest place.
 
     Confident decoding of Dimple (Yu et al., 2025).
     """
@@ -131,23 +135,24 @@ PASSES = whole("passes", 3, 1, 16, "Passes").meaning("Most denoising passes in a
 
 
 def threshold(default: float = 0.9) -> Option:
-    """The confidence with which a place is filled."""
-    told = "A place is filled once its likeliest token has this probability."
-    return number("threshold", default, 0.0, 1.0, "Confidence").meaning(told)
+    """The option ``threshold``: the probability from which on a place is filled."""
+    help_text = "A place is filled once its likeliest token has this probability."
+    return number("threshold", default, 0.0, 1.0, "Confidence").meaning(help_text)
 
 
 class UnmaskingDrafter(DiffusionDrafter):
-    """Methods differ in their policy, and in where their canvas ends."""
+    """Base class of block drafters that fill a block in several passes. Subclasses differ in their policy and in their
+    end tokens."""
 
     draw_kinds = ("one_hot",)
     options = (LENGTH, PASSES)
     trial = {"length": 2, "passes": 2}
     ends: frozenset[int] = frozenset()
-    """Tokens behind which nothing is filled."""
+    """The end tokens; the canvas is cut after the first of them."""
 
     @abstractmethod
     def policy(self) -> Unmasking:
-        """A fresh policy for the next block."""
+        """A new policy for the next block."""
 
     def propose(self, context, max_depth):
         canvas = Canvas(self._length(max_depth), self.ends)
@@ -167,7 +172,8 @@ class UnmaskingDrafter(DiffusionDrafter):
 
 
 def canvas_shown(canvas: Canvas) -> Table:
-    """The canvas pass by pass: when and why each place was filled, and the guesses for it until then."""
+    """The table of a canvas, with a row for each place: when and why it was filled, and its guesses in the passes
+    before."""
     rows = []
     for place in range(canvas.length):
         fill = canvas.filled[place]

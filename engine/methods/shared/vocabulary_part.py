@@ -1,4 +1,5 @@
-"""A target's tokens by how often it writes them, so that the head of a draft can be cut to the most frequent."""
+"""Lists of a target's tokens by frequency, by which the head of a draft model can be trimmed to the most frequent
+tokens."""
 
 from __future__ import annotations
 
@@ -16,20 +17,20 @@ from engine.parts.files import json_object
 from engine.parts.kinds import Opener, PartKind
 
 FILE = "config.json"
-MOST_COUNT = 1 << 40  # the counts of a whole vocabulary can then be added up in int64
+MOST_COUNT = 1 << 40  # the largest count; the sum over a whole vocabulary then fits into int64
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """tokens: [V], most frequent first, and among those that never came the lower id first. counts: [V], in
-    the same order."""
+    """A vocabulary in order of frequency. tokens: [V], the most frequent first; of equally frequent tokens, the one of
+    lower id first. counts: [V], how often each was written, in the order of ``tokens``."""
 
     tokens: Tensor
     counts: Tensor
 
     @classmethod
     def counted(cls, counts: Tensor) -> Vocabulary:
-        """counts: [V], how often each token was written."""
+        """The vocabulary in the order of these counts. counts: [V], how often the token of each id was written."""
         order = counts.sort(descending=True, stable=True)
         return cls(order.indices, order.values)
 
@@ -38,7 +39,8 @@ class Vocabulary:
         return float(self.counts[:kept].sum() / self.counts.sum().clamp(min=1))
 
     def save(self, folder: Path, target_digest: str | None) -> None:
-        """Only tokens that came are written to the file."""
+        """Write the tokens of positive count, with their counts, to a folder. target_digest: the digest of the counted
+        target."""
         came = int((self.counts > 0).sum())
         content = {
             FIELD: target_digest,

@@ -2,12 +2,12 @@
 
 Teng et al., "Accelerating Auto-regressive Text-to-Image Generation with Training-free Speculative Jacobi Decoding"
 (2024). A token of the window was drawn from the law that the target gave its place in the previous pass, behind the
-guesses of that pass; the current pass gives the place a better law. The token is kept with the chance p_new / p_old;
-otherwise the place is drawn from the residual of p_new. This is rejection sampling with the target's own previous
-laws as q.
+guesses of that pass. The current pass gives the place a better law. The token is kept with the chance p_new / p_old;
+otherwise the place is drawn from the residual of p_new. This is rejection sampling with the target's own previous laws
+as q.
 
 The places after a refusal are drawn anew from the latest laws. If a token stayed while its place got a new law, it
-would be judged by a law that it was not drawn from, and the output would not follow the target's law.
+would be judged by a law from which it was not drawn, and the output would not follow the target's law.
 """
 
 from dataclasses import dataclass
@@ -23,15 +23,15 @@ from engine.methods.shared.guessed_window import SHOWN, GuessedWindow, Place
 
 @dataclass
 class DrawnPlace(Place):
-    """law: [V], of the next draw. change: distance in total variation between the last two laws; None before there
-    are two."""
+    """A place of the window. law: [V], from which its next token is drawn. change: the total variation between its last
+    two laws; None until there are two."""
 
     law: Tensor | None = None
     change: float | None = None
 
     @property
     def fresh(self) -> bool:
-        """Whether the target has not yet given this place a law."""
+        """Whether the target has not given this place a law yet."""
         return self.source == "first guess"
 
     def take(self, law: Tensor) -> None:
@@ -50,7 +50,8 @@ class SpeculativeJacobiDrafter(GuessedWindow):
         return DrawnPlace(law=self._first_law(root))
 
     def _draw(self, tree: DraftTree, parent: int, place: DrawnPlace) -> int:
-        """Draw the place anew. At temperature 0 the likeliest token is taken, as in ``jacobi``."""
+        """Draw the place's token anew. At temperature 0 the likeliest token is taken, as in ``jacobi``, unless the
+        place is fresh."""
         picked = self.sampling.greedy and not place.fresh
         token = int(place.law.argmax()) if picked else self.chance.draw(place.law)
         place.guesses.append(token)
@@ -65,7 +66,8 @@ class SpeculativeJacobiDrafter(GuessedWindow):
             place.take(law)
 
     def _first_law(self, root: int) -> Tensor:
-        """[V], a law over the prompt's tokens, over all tokens, or on the last token alone."""
+        """Return the law [V] of a new place, by the option ``fill``: over the prompt's tokens, over all tokens, or on
+        the last token alone."""
         law = torch.zeros(self._vocabulary)
         match self.settings["fill"]:
             case "prompt":
@@ -77,7 +79,7 @@ class SpeculativeJacobiDrafter(GuessedWindow):
         return law / law.sum()
 
     def _table(self) -> Table:
-        """The window, and by how much each place's law still changed in the last pass."""
+        """Show the window, and by how much each place's law changed in the last pass."""
         rows = []
         for position, place in enumerate(self._window, start=self._first):
             latest = [Token(guess) for guess in reversed(place.guesses[-SHOWN:])]

@@ -1,6 +1,6 @@
 """`python -m engine bench --suite pictures`: passes of the image target, and the cost of acceptance by clusters.
 
-One picture of each digit, drawn by every contestant with the same seed. Passes are counted, so the machine does not
+Every contestant draws one picture of each digit with the same seed. Passes are counted, so the machine's speed does not
 matter.
 """
 
@@ -23,7 +23,7 @@ WAYS = (
     ("sjd", WINDOW, "rejection", {}),
     *(("sjd", WINDOW, "gsd", {"group": group}) for group in (4, 8, 16)),
 )
-"""Drafter and its options, rule and its options."""
+"""The contestants: drafter, its options, rule, its options."""
 COUNTERS = {
     "nats": lambda step: -sum(logs(step)),
     "judged": lambda step: len(prices(step)),
@@ -32,9 +32,10 @@ COUNTERS = {
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """In a row: nats: mean -log p of the tokens under the target; where it is above plain decoding's, the pictures are less
-    likely. price: for a lossy rule, the mean probability that goes to other tokens in a judged place; None for an
-    exact rule."""
+    """Run the suite. A row of the report has these entries, among others. nats: the mean -log p of the tokens under the
+    target; pictures with more nats than plain decoding's are less likely. price: for a lossy rule, the mean probability
+    that goes to other tokens than the target's at a judged place; None for an exact rule. Raises UserError if the
+    target writes no pictures."""
     models = load_models(paths, {})
     target = models.target
     if target.picture is None:
@@ -56,8 +57,8 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
         for who, count in sums(results, by_contestant).items()
     ]
     columns = "who tokens_a_pass:.2f passes nats_a_token=nats:.3f price:.3f"
-    told = "Price: the share of the probability that goes to other tokens than the target's in a judged place (total "
-    return Report(f"{table(rows, columns)}\n{told}variation); none with an exact rule.", rows)
+    note = "Price: the share of the probability that goes to other tokens than the target's in a judged place (total "
+    return Report(f"{table(rows, columns)}\n{note}variation); none with an exact rule.", rows)
 
 
 def drawing(models: Models, key: str, options: dict, rule: str, rule_options: dict) -> Ours:
@@ -69,12 +70,12 @@ def drawing(models: Models, key: str, options: dict, rule: str, rule_options: di
 
 
 def logs(step: Step) -> list[float]:
-    """log p of the tokens that the step wrote, each given those before it."""
+    """Return log p of each token that the step wrote, given the tokens before it."""
     places = [0] + [node + 1 for node in step.verdict.accepted]
     rows = step.logits[places].float().log_softmax(-1)
     return [float(row[token]) for row, token in zip(rows, step.output, strict=False)]
 
 
 def prices(step: Step) -> list[float]:
-    """The acceptance that the rule's clusters cost, at each judged place of the step."""
+    """Return the probability that the rule's clusters moved to other tokens, at each judged place of the step."""
     return [row[4] for shown in step.verdict.exhibits for row in shown.make().rows]

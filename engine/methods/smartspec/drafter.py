@@ -1,8 +1,8 @@
 """A chain from a draft model, at every step of the length with the greatest expected goodput.
 
-Liu et al., Optimizing Speculative Decoding for Serving Large Language Models Using Goodput (2024), SmartSpec.
-Where texts share passes of the target, each text chooses its own length: the one with the most tokens for its share of
-the round, if the others draft the length that is best for all. So a text whose drafts are kept drafts more than others
+Liu et al., Optimizing Speculative Decoding for Serving Large Language Models Using Goodput (2024), SmartSpec. Where
+texts share passes of the target, each text chooses its own length: the one with the most tokens for its share of the
+round, if the other texts draft the length that is best for all. So a text whose drafts are kept drafts more than others
 do. The length is fixed before the first token is drawn and never depends on the drafted tokens, so the drafter stays
 exact.
 """
@@ -27,15 +27,16 @@ from engine.methods.smartspec.goodput import (
 from engine.methods.smartspec.round_costs import Costs, FixedCosts, MeasuredCosts, Retries
 from engine.model.language_model import LanguageModel
 
-FIRST = 3  # tokens drafted where it is not known whether they will be kept
-LONG = 7  # tokens drafted by texts with shared passes to see what drafts cost
+FIRST = 3  # tokens drafted while it is unknown whether they will be kept
+LONG = 7  # tokens that texts with shared passes draft to measure the cost of drafts
 ALONE, SHARED = (FIRST,) * 3, (LONG, LONG, LONG, 0, 0)
-"""Tokens drafted in the first steps where their cost is not known yet: of a text that is alone or shares its passes."""
-UNTIMED = 2  # first steps whose times do not count: a pass of a new shape takes longer
+"""Tokens drafted in each of the first steps while their cost is unknown: by a text that is alone, and by one with
+shared passes."""
+UNTIMED = 2  # the times of this many first steps do not count: a pass of a new shape takes longer
 _COSTS: WeakKeyDictionary[LanguageModel, MeasuredCosts] = WeakKeyDictionary()
-"""By draft model: the costs that all texts with shared passes have in common. They hold times, and nothing of the texts.
-A text that is alone learns its own, so no slow start of another run decides over it."""
-LOADS = (1, 4, 16)  # texts, of the curve that shows where drafting stops paying
+"""For each draft model, the costs that all texts with shared passes have in common. They hold times, and nothing of the
+texts. A text that is alone measures its own costs, so a slow start of another run does not affect it."""
+LOADS = (1, 4, 16)  # numbers of texts in the curve that shows where drafting stops paying
 
 
 class SmartSpecDrafter(DraftModelDrafter):
@@ -57,15 +58,15 @@ class SmartSpecDrafter(DraftModelDrafter):
 
     def begin(self, start):
         super().begin(start)
-        price, asked = self.settings["row_cost"], self.settings["load"]
+        price, assumed_texts = self.settings["row_cost"], self.settings["load"]
         own = MeasuredCosts()
         measured = _COSTS.setdefault(self.draft, own) if start.load.shared else own
         self._costs = FixedCosts(price) if price else measured
-        shared = asked > 1 or start.load.shared
+        shared = assumed_texts > 1 or start.load.shared
         self._opening = () if self._costs.known else SHARED if shared else ALONE
         self._doubtful = not price and not start.load.shared
         self._acceptance = Acceptance.as_of(start.load.chances)
-        self._coming = Round.after(start.load, asked, self.settings["length"])
+        self._coming = Round.after(start.load, assumed_texts, self.settings["length"])
         self._steps, self._cheap = 0, True
         self._retries = Retries()
         self._joint_retries = self._costs.retries if start.load.shared else Retries()
@@ -85,7 +86,7 @@ class SmartSpecDrafter(DraftModelDrafter):
         if best:
             return best
         if self._retries.due and self._cheap:
-            # a few times of one text may all have been slow ones; many texts correct each other
+            # all measured times of a single text may have been slow ones; many texts correct each other
             if self._doubtful or best_length(goodputs(1.0, most, self._costs, self._coming)):
                 return min(1, most)
             self._retries.put_off()  # one text's drafts would not pay even if all were kept
@@ -117,7 +118,7 @@ class SmartSpecDrafter(DraftModelDrafter):
 
 @dataclass(frozen=True)
 class Moment:
-    """The numbers by which a length was chosen."""
+    """The numbers by which one length was chosen, for the exhibits."""
 
     most: int
     chosen: int
@@ -141,18 +142,18 @@ class Moment:
         )
 
     def by_load(self) -> Curve:
-        """The expected goodput by the number of texts like this one in each pass."""
+        """Show the expected goodput by the number of texts like this one in each pass."""
         tokens = expected_tokens(self.chance, self.most)
         own = self.coming.context / self.coming.texts
-        each = [goodputs_alike(tokens, self.costs, Round(n, n * own)) for n in LOADS]
-        lengths = [best_length(curve) for curve in each]
+        curves = [goodputs_alike(tokens, self.costs, Round(n, n * own)) for n in LOADS]
+        lengths = [best_length(curve) for curve in curves]
         crossing = next((n for n, length in zip(LOADS, lengths, strict=True) if not length), None)
         return Curve(
             "Expected goodput by load",
             LOADS,
             [
-                Series("with the best length", [max(curve) for curve in each]),
-                Series("without drafts", [curve[0] for curve in each]),
+                Series("with the best length", [max(curve) for curve in curves]),
+                Series("without drafts", [curve[0] for curve in curves]),
             ],
             x_label="texts in a pass",
             y_label=f"tokens in {self.costs.unit}",

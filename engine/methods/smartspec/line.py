@@ -1,30 +1,30 @@
-"""A line through observed times: it predicts a time from the sizes that it depends on.
+"""A linear model of observed times, which predicts a time from the sizes on which it depends.
 
-It is fitted while texts are written, so it reflects the machine and the machine's other work.
+It is fitted while texts are written, so it reflects the machine and everything else that the machine does.
 """
 
 from collections.abc import Sequence
 from math import sqrt
 from operator import mul
 
-FORGETTING = 0.9  # weight of earlier times, per observation
+FORGETTING = 0.9  # a new observation of a value leaves earlier ones this share of their weight
 DOUBT = 0.3  # weight of a guessed slope, in observations at a distance of one row
-CAUTION = 1.0  # observations on the line, by which each value's own mean is tempered
-LONGEST = 2.0  # times the prediction; a longer time counts as this long
-SHORTEST = 3.0  # times shorter than predicted: then the earlier times were hiccups
-HOPE = 0.15  # share of a predicted time that may be missing where nothing was seen lately
-AGEING = 0.985  # weight of earlier observations, per round
-LEAST_FRESH = 1e-6  # when ages are put into the sums, before their reciprocals become too large
+CAUTION = 1.0  # each value's own mean is averaged with this many observations on the line
+LONGEST = 2.0  # a time longer than this many times the prediction counts as this long
+SHORTEST = 3.0  # a time this many times shorter than predicted shows that earlier ones were hiccups
+HOPE = 0.15  # a prediction is lowered by up to this share where nothing was observed lately
+AGEING = 0.985  # earlier observations keep this share of their weight per round
+LEAST_FRESH = 1e-6  # below it ages are put into the sums: their reciprocals would be too large
 
 
 class Line:
-    """Milliseconds as a linear function, by least squares over all observations.
+    """Milliseconds as a linear function of some inputs, fitted by least squares to all observations.
 
-    Newer observations count more, but each value of the first input loses its weight only by newer observations of
-    that value, and slowly with age: hundreds of steps of one length do not hide what another length costs.
-    guesses: of each slope, as a share of the first observation's intercept. The slope of an input that never
-    varied keeps its guess. Where a value of the first input was seen, its own mean corrects the line, because the
-    cost of a pass is only roughly linear.
+    Newer observations count more. But the observations of one value of the first input lose their weight only by newer
+    observations of that value, and slowly with age: hundreds of steps of one length do not hide the cost of another
+    length. guesses: one for each slope, as a share of the first observation's intercept. The slope of an input that
+    never varied keeps its guess. For a value of the first input that was observed, the mean of its own observations
+    corrects the line, because the cost of a pass is only roughly linear.
     """
 
     def __init__(self, guesses: Sequence[float]) -> None:
@@ -37,39 +37,40 @@ class Line:
         self._by_first: dict[float, list[list[float]]] = {}
         self._residuals: dict[float, float] = {}
         self._lately: dict[int, float] = {}
-        self._fresh = 1.0  # present weight of what was seen when it was 1
+        self._fresh = 1.0  # present weight of an observation that was made when this was 1
         self._hoped: dict[tuple[float, ...], float] = {}
         self._level = 0.0
         self.sights = 0
         self.weights = [0.0] * self._size
 
     def _nothing(self) -> list[list[float]]:
-        """By one input and another: their product, summed; last in each row, the sum of input times milliseconds."""
+        """Return empty sums. In a row of the sums stand the summed products of one input with each input, and last its
+        summed product with the milliseconds."""
         return [[0.0] * (self._size + 1) for _ in range(self._size)]
 
     def at(self, *inputs: float) -> float:
-        """Predicted milliseconds; never below a tenth of the first observation's intercept."""
+        """Return the predicted milliseconds; never less than a tenth of the first observation's intercept."""
         row = (1.0, *inputs)
         predicted = self._on_line(row) + self._residuals.get(inputs[0], 0.0)
         return max(predicted, 0.1 * self._level)
 
     def hoped(self, *inputs: float) -> float:
-        """The prediction, lowered by up to HOPE if few of the latest observations had about this size. A choice by this
-        number tries a size again that was slow by accident."""
+        """Return the prediction, lowered by up to the share HOPE if few of the latest observations had about this size.
+        A choice by this number tries a size again that was slow by accident."""
         if inputs not in self._hoped:
-            seen = self._fresh * self._lately.get(_magnitude(inputs[0]), 0.0)
-            self._hoped[inputs] = self.at(*inputs) * (1 - HOPE / sqrt(1 + seen))
+            observations = self._fresh * self._lately.get(_magnitude(inputs[0]), 0.0)
+            self._hoped[inputs] = self.at(*inputs) * (1 - HOPE / sqrt(1 + observations))
         return self._hoped[inputs]
 
     def age(self) -> None:
-        """A round has passed: the observations so far are older now, and count less beside the line."""
+        """Lower the weight of all observations, because a round has passed."""
         self._fresh *= AGEING
         self._hoped = {}
         if self._fresh < LEAST_FRESH:
             self._refresh()
 
     def _refresh(self) -> None:
-        """Put the age of all observations into their sums."""
+        """Multiply all sums by the present weight of their observations, and start again at the weight 1."""
         for sums in (*self._by_first.values(), self._sums):
             for row in sums:
                 row[:] = [self._fresh * value for value in row]
@@ -80,14 +81,15 @@ class Line:
         return sum(map(mul, self.weights, row))
 
     def _residual(self, sums: list[list[float]]) -> float:
-        """Mean distance of one value's observations from the line, smaller where they are few."""
+        """Return the mean distance of one value's observations from the line, reduced where there are few. sums: the
+        sums of these observations."""
         *inputs, milliseconds = sums[0]
         return (milliseconds - self._on_line(inputs)) / (inputs[0] + CAUTION / self._fresh)
 
     def see(self, milliseconds: float, *inputs: float, weight: float = 1.0) -> None:
-        """weight: less than 1 for one of several observations of the same moment."""
+        """Add an observation. weight: less than 1 for one of several observations of the same moment."""
         if self.sights and SHORTEST * milliseconds < self.at(*inputs):
-            self._forget()  # no time is shorter than possible, so the earlier, longer ones were hiccups
+            self._forget()  # noise only lengthens a time, so the earlier, longer times were hiccups
         if not self.sights:
             share = 1 + sum(g * x for g, x in zip(self._guesses, inputs, strict=True))
             self._level = milliseconds / share
@@ -96,11 +98,11 @@ class Line:
         row = (1.0, *inputs)
         mine = self._by_first.setdefault(inputs[0], self._nothing())
         new, forgotten = weight / self._fresh, 1 - FORGETTING**weight
-        for one in range(self._size):
-            for place, other in enumerate((*row, milliseconds)):
-                change = new * row[one] * other - forgotten * mine[one][place]
-                mine[one][place] += change
-                self._sums[one][place] += change
+        for row_index in range(self._size):
+            for place, factor in enumerate((*row, milliseconds)):
+                change = new * row[row_index] * factor - forgotten * mine[row_index][place]
+                mine[row_index][place] += change
+                self._sums[row_index][place] += change
         self.sights += 1
         size = _magnitude(inputs[0])
         self._lately = self._lately | {size: self._lately.get(size, 0.0) + new}
@@ -109,7 +111,8 @@ class Line:
         self._hoped = {}
 
     def _solved(self) -> list[float]:
-        """Intercept and slopes. A slope that would be negative is set to 0, and the others are fitted again."""
+        """Return intercept and slopes. A slope that would be negative is set to 0, and the other coefficients are
+        fitted again."""
         free = list(range(self._size))
         while True:
             weights = dict(zip(free, self._fitted(free), strict=True))
@@ -130,13 +133,13 @@ class Line:
 
 
 def _magnitude(value: float) -> int:
-    """The same for values of which none is twice another: 1, 2 to 3, 4 to 7, 8 to 15, and so on."""
+    """Return the number of binary digits of a value: 1 for 1, 2 for 2 and 3, 3 for 4 to 7, 4 for 8 to 15, and so on."""
     return int(value).bit_length()
 
 
 def solved(matrix: list[list[float]], right: list[float]) -> list[float]:
-    """Solves matrix x = right for x by elimination, which for two or three unknowns is faster than a library.
-    The matrix is symmetric and positive definite."""
+    """Solve matrix x = right for x by elimination, which for two or three unknowns is faster than a library. The matrix
+    must be symmetric and positive definite."""
     rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
     size = len(rows)
     for pivot in range(size):

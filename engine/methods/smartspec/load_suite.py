@@ -1,10 +1,10 @@
 """`python -m engine bench --suite load`: at which load does speculation stop paying, and does smartspec notice?
 
-1 to 16 texts at a time are written greedily, with one pass of the target per round (``engine.batch.together``):
-without drafts, with chains of fixed lengths, and with ``smartspec``, which chooses a length for each text and step.
-When a text ends, the next begins in its place; the clock stops when there is none, so the load stays what it is. All
-contestants write the same texts, so their tokens per second can be compared, and take turns of a fraction of a second,
-so that a busy moment of the machine slows all of them.
+1 to 16 texts at a time are written greedily, with one pass of the target per round (``engine.batch.together``): without
+drafts, with chains of fixed lengths, and with ``smartspec``, which chooses a length for each text and step. When a text
+ends, the next one begins in its place. The clock stops when no text is left to begin, so the load stays constant. All
+contestants write the same texts, so their tokens per second can be compared. They take turns of a fraction of a second,
+so a busy moment of the machine slows all of them.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ from engine.parts.loading import ModelPaths, Models, load_models
 from engine.parts.opening import side_by_side
 
 Steps = Iterator[tuple[int, Step]]
-"""(index of the text, its step)."""
+"""Pairs of the index of a text and a step of this text."""
 LOADS, QUICK_LOADS, ROUNDS = (1, 2, 4, 8, 12, 16), (1, 4, 16), 3
 FIXED = (2, 4, 7)  # lengths of the chains
 TOKENS, WARM_UP = 96, 48
-QUEUE = 6  # least number of texts that wait for a place at first
-TURN = 0.25  # seconds for which a contestant writes before it is the next one's turn
+QUEUE = 6  # at the start at least this many texts wait for a place
+TURN = 0.25  # seconds for which a contestant writes before the next contestant's turn
 LEAST = 0.97
-"""The share of the best other contestant's speed that smartspec must reach at every load."""
+"""At every load smartspec must reach this share of the best other contestant's speed."""
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """In a row: texts: at a time. speeds: tokens per second of all texts together, by contestant, the median of the
-    rounds. written: how many texts. equal: how many of them smartspec wrote as plain decoding did, as far as both came.
-    ratio: the speed of smartspec, divided by that of the best other contestant in the same round; again the median."""
+    """Run the suite. A row of the report has these entries. texts: the number of texts at a time. speeds: for each
+    contestant, tokens per second of all texts together, the median of the rounds. written: the number of texts. equal:
+    how many of them begin alike with smartspec and with plain decoding, up to the end of the shorter one. ratio: the
+    speed of smartspec, divided by that of the best other contestant in the same round; the median of the rounds."""
     models = load_models(paths, chain().needs, "float32", "cpu")
     beside = side_by_side(models.target, paths.target)
     prompts = [
@@ -57,10 +58,10 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
             _take_turns([*runs.values()])
             for name, run in runs.items() if turn else ():
                 speeds.setdefault(name, []).append(run.speed)
-        usual = {name: median(speed) for name, speed in speeds.items()}
-        *others, own = usual
-        best = max(others, key=usual.__getitem__)
-        row = {"texts": count, "speeds": usual, "written": len(texts)}
+        median_speeds = {name: median(speed) for name, speed in speeds.items()}
+        *others, own = median_speeds
+        best = max(others, key=median_speeds.__getitem__)
+        row = {"texts": count, "speeds": median_speeds, "written": len(texts)}
         row["equal"] = sum(map(_alike, runs[others[0]].tokens, runs[own].tokens))
         row["ratio"] = median(map(float.__truediv__, speeds[own], speeds[best]))
         rows.append(row)
@@ -76,7 +77,7 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
 
 
 def contestants(models: Models) -> list[Ours]:
-    """Plain decoding first, smartspec last."""
+    """Return the contestants, plain decoding first and smartspec last."""
     fixed = [
         Ours(chain(), models, f"{chain().key} {length}", {"length": length, "stop_below": 0.0})
         for length in FIXED
@@ -95,10 +96,11 @@ def _alike(one: Sequence[int], other: Sequence[int]) -> bool:
 
 
 class Texts:
-    """Texts under way, until fewer are left than there are places. tokens: as far as they came."""
+    """Texts that are being written, until fewer are left than there are places. tokens: for each text, its tokens so
+    far."""
 
     def __init__(self, steps: Steps, count: int, places: int) -> None:
-        """steps: of ``count`` texts."""
+        """steps: the steps of ``count`` texts. places: how many texts are written at a time."""
         self.tokens: list[list[int]] = [[] for _ in range(count)]
         self._steps, self._left, self._places, self._spent = steps, count, places, 0.0
 
@@ -108,7 +110,7 @@ class Texts:
         return sum(map(len, self.tokens)) / self._spent
 
     def go_on(self, seconds: float = float("inf")) -> bool:
-        """Write for this long. Returns whether the texts go on."""
+        """Write for this many seconds. Returns whether the texts go on."""
         began, spent = time.perf_counter(), 0.0
         for index, step in self._steps:
             self.tokens[index] += step.output
@@ -129,8 +131,9 @@ def joined(
     count: int,
     places: int,
 ) -> Texts:
-    """Write ``count`` texts at a time, with one pass of ``target`` a round. When a text ends, the next begins in its
-    place; when no text is left to begin, the clock stops, so that the load stays constant."""
+    """Return the texts that a contestant writes, ``places`` at a time, with one pass of ``target`` a round and at most
+    ``count`` tokens each. When a text ends, the next one begins in its place; when no text is left to begin, the clock
+    stops, so the load is constant."""
     requests = [contestant.request(prompt, count) for prompt in prompts]
     steps = decode_together(target, requests, places=places)
     return Texts(steps, len(prompts), places)

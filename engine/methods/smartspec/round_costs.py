@@ -1,4 +1,4 @@
-"""When to try again something that did not pay."""
+"""Predicts the time of a round, and decides when to draft again after drafting did not pay."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from engine.core.load import Load
 from engine.methods.smartspec.line import Line
 
 WAIT, LONGEST_WAIT = 8, 256
-"""Steps without a draft after which something is drafted, to see whether it is kept now. The number doubles, up
+"""After this many steps without a draft a short draft is made, to see whether drafting pays now. The number doubles, up
 to LONGEST_WAIT, each time that drafting still does not pay."""
 
 
 class Retries:
-    """When to draft although it does not seem to pay."""
+    """Decides when to draft although it does not seem to pay."""
 
     def __init__(self) -> None:
         self._idle, self._most = 0, WAIT
@@ -25,11 +25,11 @@ class Retries:
         return self._idle >= self._most
 
     def put_off(self) -> None:
-        """Put the next try off by the same number of rounds again."""
+        """Wait the same number of steps again before the next try."""
         self._idle = 0
 
     def passed(self, drafted: bool) -> None:
-        """Take note of a step."""
+        """Record a step. drafted: whether it had a draft."""
         if self.due and drafted:
             self._most = min(2 * self._most, LONGEST_WAIT)
         elif drafted:
@@ -38,14 +38,15 @@ class Retries:
 
 
 ROW = 0.05  # guessed cost of a row, in passes over one row
-DRAFT = 0.2  # guessed cost of a drafted token, in the same unit
+DRAFT = 0.2  # guessed cost of a drafted token, in passes over one row
 KILO = 1000.0  # the context is counted in thousands of tokens
 
 
 @dataclass(eq=False)
 class KnownCosts:
-    """Milliseconds of a round, which may be of several texts at a time. unit: the unit of time. version: how often the
-    costs have changed."""
+    """The costs of a round, in which several texts may share the pass. reading: milliseconds of a pass, by rows and
+    context. drafting: milliseconds of a draft, by length. rest: milliseconds of everything else. unit: the unit of
+    time. version: how often the costs have changed."""
 
     reading: Line = field(default_factory=lambda: Line((ROW, 0.0)))
     drafting: Line = field(default_factory=lambda: Line((1.0,)))
@@ -54,7 +55,7 @@ class KnownCosts:
     unit = "a millisecond"
 
     def draft(self, length: float) -> float:
-        """Cost of drafting ``length`` tokens."""
+        """Return the cost of drafting ``length`` tokens."""
         if not length:
             return 0.0
         if not self.drafting.sights:
@@ -62,7 +63,7 @@ class KnownCosts:
         return self.drafting.hoped(length)
 
     def verify(self, rows: int, context: float) -> float:
-        """Cost of a pass over ``rows`` rows of all texts."""
+        """Return the cost of a pass over ``rows`` rows of all texts. context: the tokens of all texts."""
         return self.reading.hoped(rows, context / KILO)
 
 
@@ -82,10 +83,10 @@ class MeasuredCosts(KnownCosts):
         return bool(self.reading.sights and self.drafting.sights)
 
     def see(self, times, length: int, load: Load) -> None:
-        """times: of one text's step, by stage, including the text's share of the pass. Every text of a
-        pass reports the pass; only the first report counts, for the times and for when to try again."""
+        """Record one text's step. times: milliseconds by stage, with the text's share of the pass. All texts of a pass
+        report it; only the first report counts, both for the time of the pass and for the retries."""
         draft, verify = times.get("draft", 0.0), times.get("verify", 0.0)
-        other = sum(times.values()) - draft - verify
+        rest_of_step = sum(times.values()) - draft - verify
         with self._lock:
             if self._last != (verify, load.rows):
                 self._last = verify, load.rows
@@ -96,18 +97,18 @@ class MeasuredCosts(KnownCosts):
             if length:
                 self.drafting.see(draft, length, weight=1 / load.texts)
             self.version += 1
-            self.rest = self.rest + 0.1 * (other - self.rest) if self.rest else other
+            self.rest = self.rest + 0.1 * (rest_of_step - self.rest) if self.rest else rest_of_step
 
     def _see_pass(self, milliseconds: float, load: Load) -> None:
         if load.shared and load.rows not in self._sizes:
             self._sizes.add(
                 load.rows
-            )  # the first joined pass of a size takes longer, and does not count
+            )  # the first joined pass of a size takes longer, so its time does not count
         else:
             self.reading.see(milliseconds, load.rows, load.context / KILO)
 
     def snapshot(self) -> KnownCosts:
-        """The costs as they are now, unaffected by later steps."""
+        """Return a copy of the costs as they are now; later steps do not change it."""
         if self._known_as is None or self._known_as.version != self.version:
             lines = copy(self.reading), copy(self.drafting)
             self._known_as = KnownCosts(*lines, self.rest, self.version)
@@ -116,8 +117,8 @@ class MeasuredCosts(KnownCosts):
 
 @dataclass(eq=False)
 class FixedCosts:
-    """Given costs, not measured ones: each row of a pass beyond the first costs ``token`` passes over one row,
-    including its draft."""
+    """Costs that are given and not measured. Each row of a pass beyond the first costs ``token``, in passes over one
+    row; this includes the row's draft."""
 
     token: float
     rest = 0.0
@@ -127,7 +128,7 @@ class FixedCosts:
     unit = "a pass over one row"
 
     def see(self, times, length: int, load: Load) -> None:
-        """There is nothing to learn."""
+        """Do nothing, because these costs are fixed."""
 
     def snapshot(self) -> FixedCosts:
         return self

@@ -1,4 +1,4 @@
-"""Whether predicted chances come true: the share of predictions that did, by bin."""
+"""Whether predicted chances come true: for each bin of predictions, the share that came true."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ BINS = 10
 
 @dataclass
 class CalibrationCurve:
-    """counts, true: by bin, how many predictions fell into it and how many of these came true."""
+    """Counts of predictions. counts: for each bin, the number of predictions in it. true: for each bin, how many of
+    them came true."""
 
     counts: list[float] = field(default_factory=lambda: [0] * BINS)
     true: list[float] = field(default_factory=lambda: [0] * BINS)
 
     def see(self, seen: Iterable[tuple[float, float]]) -> None:
-        """seen: pairs of a predicted chance and the outcome, from 0 (did not happen) to 1."""
+        """Add predictions. seen: pairs of a predicted chance and the outcome, from 0 (did not happen) to 1
+        (happened)."""
         for chance, happened in seen:
             place = min(int(chance * BINS), BINS - 1)
             self.counts[place] += 1
@@ -28,7 +30,7 @@ class CalibrationCurve:
         return CalibrationCurve(list(self.counts), list(self.true))
 
     def shares(self) -> list[float | None]:
-        """The share that came true, by bin; None where nothing was predicted."""
+        """Return for each bin the share of predictions that came true; None for an empty bin."""
         pairs = zip(self.true, self.counts, strict=True)
         return [true / count if count else None for true, count in pairs]
 

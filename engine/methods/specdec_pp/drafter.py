@@ -2,8 +2,8 @@
 
 Huang et al., SpecDec++: Boosting Speculative Decoding via Adaptive Candidate Lengths (2024). The draft reads each
 drafted token, and the head predicts from the hidden state how likely the token is to be kept. Drafting ends when the
-chance that a token so far is refused, 1 - the product of those chances, exceeds a threshold. The last token stays: it
-was drawn from q, and dropping a drawn token for its value would change the law of the text.
+chance that any token so far is refused, 1 - the product of the predictions, exceeds a threshold. The last token stays:
+it was drawn from q, and dropping a drawn token for its value would change the law of the text.
 """
 
 from torch import Tensor
@@ -35,7 +35,7 @@ class SpecDecPlusPlusDrafter(DraftModelDrafter):
     def __init__(self, settings, draft, vocabulary: int, head: AcceptanceHead) -> None:
         super().__init__(settings, draft, vocabulary)
         self.head = head
-        self.draft_features = (draft.layers,)  # behind the last layer and the final norm
+        self.draft_features = (draft.layers,)  # the states after the last layer and the final norm
 
     @classmethod
     def build(cls, settings, models):
@@ -46,7 +46,7 @@ class SpecDecPlusPlusDrafter(DraftModelDrafter):
     def begin(self, start):
         super().begin(start)
         self._curve = CalibrationCurve()
-        self._chances: list[float] = []  # of the tokens that were read since the last step
+        self._chances: list[float] = []  # predictions for the tokens read since the last step
 
     def propose(self, context, max_depth):
         self._all_kept = 1.0
@@ -54,7 +54,7 @@ class SpecDecPlusPlusDrafter(DraftModelDrafter):
         return self._chain(context, length, follows=self._hopeful)
 
     def _hopeful(self, tree: DraftTree, q: Tensor) -> bool:
-        """Whether to draft on behind the token that was read last."""
+        """Whether to draft another token behind the token that the draft read last."""
         self._chances.append(self.head.chance(self._reader.states[-1]))
         self._all_kept *= self._chances[-1]
         return 1 - self._all_kept <= self.settings["threshold"]
@@ -71,7 +71,7 @@ class SpecDecPlusPlusDrafter(DraftModelDrafter):
 
 
 def table(tokens: list[int], chances: list[float], happened: list[bool]) -> Table:
-    """Each drafted token with its chance, if it was read, and its outcome, if it was judged."""
+    """Show each drafted token with its predicted chance, if the draft read it, and its outcome, if it was judged."""
     rows, all_kept = [], 1.0
     for place, token in enumerate(tokens):
         chance = chances[place] if place < len(chances) else None

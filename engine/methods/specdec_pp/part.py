@@ -1,7 +1,7 @@
-"""Acceptance heads: they predict from the draft's hidden state how likely a drafted token is to be kept.
+"""Acceptance heads, which predict from the draft's hidden state how likely a drafted token is to be kept.
 
-Huang et al., SpecDec++: Boosting Speculative Decoding via Adaptive Candidate Lengths (2024). Residual blocks
-x + SiLU(linear(x)) on the draft's state after its final norm, then two numbers: rejected and kept.
+Huang et al., SpecDec++: Boosting Speculative Decoding via Adaptive Candidate Lengths (2024). A head has residual blocks
+x + SiLU(linear(x)) on the draft's state after its final norm, then a layer with two outputs: rejected and kept.
 
 The layout of the published checkpoints: ``model.{block}.linear.{weight,bias}`` and, after the D blocks,
 ``model.{D}.{weight,bias}`` of shape [2, H]. A head belongs to a draft as well as to a target.
@@ -29,8 +29,8 @@ _BLOCK = re.compile(r"model\.(\d{1,2})\.linear\.(weight|bias)")
 
 
 class AcceptanceHead(ModulePart):
-    """rejected_weight: how many times a rejected token counted in the loss. draft_digest: None if the config names no
-    draft."""
+    """An acceptance head. rejected_weight: how many times a rejected token counted in the training loss. draft_digest:
+    the digest of the draft that the config names, or None if it names none."""
 
     key, noun, reads_states = "acceptance_head", "acceptance head", False
 
@@ -62,7 +62,7 @@ class AcceptanceHead(ModulePart):
 
     @classmethod
     def random(cls, width: int, layers: int = 1) -> AcceptanceHead:
-        """A head for a draft whose state has this width; its chances vary with the text."""
+        """Return an untrained head for a draft whose state has this width; its chances vary with the text."""
         head = cls(layers, width)
         for weight in head.parameters():
             weight.data.normal_(0, 0.1)
@@ -77,15 +77,15 @@ class AcceptanceHead(ModulePart):
         return self.out.in_features
 
     def forward(self, states: Tensor) -> Tensor:
-        """states [..., H] of the draft at drafted tokens -> log-odds [...] of being kept"""
+        """Map states [..., H] of the draft at drafted tokens to the log-odds [...] that the tokens are kept."""
         for block in self.blocks:
             states = states + F.silu(block(states))
         refused, kept = self.out(states).unbind(-1)
         return kept - refused
 
     def chance(self, state: Tensor) -> float:
-        """The chance that a token is kept, from its state [H]. Computed by NumPy on the host, which takes a third of
-        torch's time for products as small as these."""
+        """Return the chance that a token is kept, from its state [H]. NumPy computes it on the host: for products as
+        small as these it takes a third of torch's time."""
         (*blocks, out), row = self._arrays, state.float().cpu().numpy()
         for weight, bias in blocks:
             added = weight @ row + bias
@@ -96,13 +96,13 @@ class AcceptanceHead(ModulePart):
 
     @cached_property
     def _arrays(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Weights and biases of the blocks and of the last layer, read when the head is first asked for a chance."""
+        """Weights and biases of the blocks and of the last layer as arrays, made when the first chance is computed."""
         layers = (*self.blocks, self.out)
         pairs = ((layer.weight.detach(), layer.bias.detach()) for layer in layers)
-        return [tuple(each.float().cpu().numpy() for each in pair) for pair in pairs]
+        return [tuple(parameter.float().cpu().numpy() for parameter in pair) for pair in pairs]
 
     def names(self) -> dict[str, str]:
-        """Published name of each weight -> its name in this module."""
+        """Return a dictionary from the published name of each weight to its name in this module."""
         kinds, last = ("weight", "bias"), len(self.blocks)
         names = {
             f"model.{block}.linear.{kind}": f"blocks.{block}.{kind}"
@@ -113,7 +113,8 @@ class AcceptanceHead(ModulePart):
 
 
 def check_draft(head: AcceptanceHead, width: int, name: str, folder: str | None) -> None:
-    """Raises UserError if the head reads the states of a draft other than this one."""
+    """Raise UserError if the head reads the states of another draft than this one. width, name, folder: the draft's
+    hidden size, name and folder."""
     digest = None if folder is None or not Path(folder).is_dir() else digest_of(folder)
     named = head.draft_digest
     if head.width != width or (named is not None and digest is not None and named != digest):

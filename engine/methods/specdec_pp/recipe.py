@@ -1,11 +1,11 @@
-"""SpecDec++'s acceptance head: how likely the draft's own tokens are to be kept at temperature 1, from its hidden
-states.
+"""Trains SpecDec++'s acceptance head: how likely the draft's own tokens are to be kept at temperature 1, from the
+draft's hidden states.
 
-The paper's recipe. After every token of a text the draft draws its own token, whose label is the chance min(1, p/q)
-with which the target would keep it. The draft then reads a text mixed from these tokens and a share of the original
-ones, so that prefixes look like those of a run; only the draft's own tokens count. Rejected tokens are rare and count
-several times (weighted binary cross-entropy). Not in the paper: in a share of the texts the draft takes its favourite
-tokens, and the label says whether they are the target's favourites too, as in greedy decoding.
+The paper's recipe: after every token of a text the draft draws a token of its own, whose label is the chance min(1,
+p/q) with which the target would keep it. The draft then reads a text that is mixed from its own tokens and a share of
+the original ones, so that prefixes look like those of a run; only the draft's own tokens count. Rejected tokens are
+rare and count several times (weighted binary cross-entropy). Not in the paper: in a share of the texts the draft takes
+its favourite tokens, and the label says whether they are the target's favourites too, as in greedy decoding.
 """
 
 from collections.abc import Iterable
@@ -23,11 +23,12 @@ from engine.methods.specdec_pp.part import AcceptanceHead
 from engine.parts.digest import digest_of
 from engine.training.student import Lesson, Student
 
-THRESHOLD, LONGEST = 0.7, 16  # of the drafts that measure the accepted length
+THRESHOLD, LONGEST = 0.7, 16  # options of the drafts that measure the accepted length
 
 
 class Graded(NamedTuple):
-    """Tokens of a mixed text: the head's log-odds of being kept, the true chance, and which tokens count. [S, T]."""
+    """The tokens of mixed texts; all fields are [S, T]. odds: the head's log-odds that a token is kept. chance: the
+    true chance. counts: whether a token counts."""
 
     odds: Tensor
     chance: Tensor
@@ -59,7 +60,7 @@ class AcceptanceStudent(Student):
 
     @property
     def logit_sets(self) -> int:
-        return 3  # the draft's, read twice, and q
+        return 3  # two sets of the draft's logits, because it reads twice, and q
 
     def start(self) -> AcceptanceHead:
         width = self.draft.config.get_text_config(decoder=True).hidden_size
@@ -77,14 +78,14 @@ class AcceptanceStudent(Student):
         return total.sum() / (refused.sum() + kept.sum()).clamp(min=1e-6)
 
     def graded(self, part: AcceptanceHead, lesson: Lesson, favourites: bool = False) -> Graded:
-        """The head's verdicts against the labels. favourites: True for a text of the draft's likeliest tokens."""
+        """Return the head's predictions with their labels. favourites: whether the draft takes its likeliest tokens."""
         mixed, chance, counts = self._mixed(lesson, favourites)
         return Graded(part(self._read(mixed)[1]), chance, counts)
 
     @torch.no_grad()
     def _mixed(self, lesson: Lesson, favourites: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-        """The text that the draft reads, and for each token its chance of being kept and whether it counts. [S, T]. The
-        first token is not drafted."""
+        """Return the text that the draft reads, each token's chance of being kept, and whether the token counts, [S, T]
+        each. The first token is not drafted."""
         noise = torch.Generator().manual_seed(lesson.index)
         q, _ = self._read(lesson.tokens)
         q, p = q[:, :-1].float().softmax(-1), lesson.logits[:, :-1].float().softmax(-1)
@@ -103,22 +104,24 @@ class AcceptanceStudent(Student):
         return torch.cat([lesson.tokens[:, :1], following], -1), chance, counts
 
     def _of_favourites(self, index: int) -> bool:
-        """Whether a lesson is about greedy decoding; the share of such lessons is spread evenly over all of them."""
+        """Whether the lesson with this index is about greedy decoding; such lessons are spread evenly over all
+        lessons."""
         share = self.settings["greedy"]
         return int((index + 1) * share) > int(index * share)
 
     @torch.no_grad()
     def _read(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """logits [S, T, V], last hidden states [S, T, H] of the draft."""
+        """Return the draft's logits [S, T, V] and last hidden states [S, T, H]."""
         output = self.draft(input_ids=tokens, use_cache=False, output_hidden_states=True)
         return output.logits, output.hidden_states[-1]
 
     def accepted(self, part: AcceptanceHead, lesson: Lesson) -> Tensor:
-        """Greedy chains that end as the drafter's do; as long as they are right, the draft reads the text itself."""
+        """Return the accepted lengths of greedy chains that end as the drafter's do. While its tokens are right, the
+        draft reads the text itself."""
         logits, states = self._read(lesson.tokens)
         following = F.pad(lesson.tokens[:, 1:], (0, 1), value=-1)
         right = logits.argmax(-1) == following
-        chance = F.pad(part(states).sigmoid()[:, 1:], (0, 1))  # of the token after this one
+        chance = F.pad(part(states).sigmoid()[:, 1:], (0, 1))  # for the token after this one
         count, alive = torch.zeros_like(lesson.tokens), torch.ones_like(right)
         all_kept = torch.ones_like(chance)
         for place in range(LONGEST):
@@ -129,8 +132,8 @@ class AcceptanceStudent(Student):
         return count
 
     def measured(self, part: AcceptanceHead, lessons: Iterable[Lesson]) -> dict:
-        """For the tokens drawn on these texts: how many fall into each tenth of the predicted chances, and which share
-        of them is kept."""
+        """Return, for tokens drawn on these texts, how many of them fall into each tenth of the predicted chances, and
+        which share of them is kept."""
         curve, mean = CalibrationCurve(), []
         for lesson in lessons:
             odds, chance, counts = self.graded(part, lesson)
@@ -146,7 +149,7 @@ class AcceptanceStudent(Student):
 
 
 def _later(rows: Tensor, places: int) -> Tensor:
-    """rows [S, T] moved forward by ``places``; False or 0 beyond the end."""
+    """Return rows [S, T] moved forward by ``places``, with False or 0 beyond the end."""
     return F.pad(rows[:, places:], (0, min(places, rows.shape[1])))
 
 

@@ -1,7 +1,7 @@
 """A small model writes a whole reasoning step; a large one grades the step, and rewrites it if the grade is low.
 
-Pan et al., "SpecReason: Fast and Accurate Inference-Time Compute via Speculative Reasoning" (2025). A step is a line
-of a worked sum, or a sentence. It is drafted as one chain, which the large model reads in one pass. The rule
+Pan et al., "SpecReason: Fast and Accurate Inference-Time Compute via Speculative Reasoning" (2025). A step is a line of
+a worked sum, or a sentence. It is drafted as one chain, which the large model reads in one pass. The rule
 ``engine.methods.specreason.rule`` keeps the whole step or nothing. After a refusal nothing is drafted until the large
 model has ended its own step.
 """
@@ -22,8 +22,8 @@ GRADES = "0123456789"
 
 
 class SpecReasonDrafter(DraftModelDrafter):
-    """The token that ends a drawn step stays in the step, so no drawn token is dropped. Under an exact rule, which
-    may keep a part of the step, the drafter is therefore exact."""
+    """The token that ends a drawn step stays in the step, so no drawn token is dropped. Therefore the drafter is exact
+    under an exact rule, which may keep a part of the step."""
 
     key = "specreason"
     title = "Steps by a small model, SpecReason"
@@ -60,7 +60,7 @@ class SpecReasonDrafter(DraftModelDrafter):
         super().begin(start)
         target = self.target
         self._steps = Steps(target.tokenizer, self.settings["ending"], target.end_tokens)
-        self._rewritten: list[int] | None = None  # of the step that the large model is writing
+        self._rewritten: list[int] | None = None  # tokens of the step that is being rewritten
         self._written = {"small": 0, "large": 0}
         asks = self.settings["score"] == "question"
         self._question = asked(self.target) if asks else None
@@ -73,7 +73,8 @@ class SpecReasonDrafter(DraftModelDrafter):
         return Proposal(tree, self._question_behind(tree, len(context)))
 
     def _question_behind(self, tree: DraftTree, length: int) -> Probes | None:
-        """The question behind the step, where the context has room for it. length: of the text."""
+        """Return the question behind the step as probe rows; None if the context has no room for it. length: the tokens
+        of the text."""
         if self._question is None:
             return None
         rows, choices = self._question
@@ -100,7 +101,8 @@ class SpecReasonDrafter(DraftModelDrafter):
 
 
 def asked(model: LanguageModel) -> tuple[list[int], list[int]] | None:
-    """The tokens of the question, and those of its answers; None if a grade is not a single token."""
+    """Return the tokens of the question, and the tokens of its ten possible answers; None if a digit is not a single
+    token."""
     if model.tokenizer is None:
         return None
     question = model.tokenizer(QUESTION, add_special_tokens=False)["input_ids"]

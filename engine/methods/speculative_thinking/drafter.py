@@ -1,11 +1,11 @@
-"""The small model thinks, and hands over to the large one where its words say that it needs help.
+"""The small model thinks, and hands over to the large one where its words show that it needs help.
 
-Yang et al., "Speculative Thinking: Enhancing Small-Model Reasoning with Large Model Guidance at Inference Time"
-(2025). At the beginning of each step the small model looks some tokens ahead. Where these hold a cue, they are thrown
-away and the large model writes instead: a few tokens where the small one affirms or reflects, more where it wants to
+Yang et al., "Speculative Thinking: Enhancing Small-Model Reasoning with Large Model Guidance at Inference Time" (2025).
+At the beginning of each step the small model writes some tokens ahead. If these hold a cue, they are thrown away and
+the large model writes instead: a few tokens where the small model affirms or reflects, more tokens where it wants to
 verify or has reflected too often. All other tokens are the small model's, unchecked.
 
-Left out: the sentence that the authors put into the text before they help a model that reflects too often.
+The authors also put a sentence into the text before they help a model that reflects too often; this is left out here.
 """
 
 from engine.core.exhibits import Words
@@ -15,11 +15,12 @@ from engine.methods.shared.draft_model import DraftModelDrafter
 from engine.methods.shared.reasoning import COLUMN_CUES, CUES, ENDINGS, Steps, cue_in, share_written
 
 KINDS = {"words": (CUES,), "columns": (COLUMN_CUES,), "both": (CUES, COLUMN_CUES)}
-SHOWN = 6  # hand-overs
+SHOWN = 6  # last hand-overs that the exhibit shows
 
 
 class SpeculativeThinkingDrafter(DraftModelDrafter):
-    """Proposes one unchecked token while the small model thinks, and otherwise nothing (``engine.core.switching``)."""
+    """Proposes one unchecked token while the small model thinks, and nothing while the large one writes
+    (``engine.core.switching``)."""
 
     key = "speculative_thinking"
     title = "Speculative Thinking"
@@ -53,8 +54,8 @@ class SpeculativeThinkingDrafter(DraftModelDrafter):
         self._steps = Steps(self.tokenizer, self.settings["ending"], self.end_tokens)
         self._step: list[int] = []  # tokens of the step so far
         self._large = 0  # tokens that the large model still has to write
-        self._ready = DraftTree()  # tokens looked ahead
-        self._used = 0  # how many of them were proposed
+        self._ready = DraftTree()  # tokens that the small model has written ahead
+        self._used = 0  # how many of these were proposed
         self._reflections = 0
         self._written = {"small": 0, "large": 0}
         self._handed: list[list] = []
@@ -79,7 +80,7 @@ class SpeculativeThinkingDrafter(DraftModelDrafter):
             context, count, lambda tree: not self._steps.ended([*self._step, *tree.tokens])
         )
         self._used = 0
-        self._reader.keep([])  # these rows are read again once the text has come so far
+        self._reader.keep([])  # the rows are read again once their tokens are in the text
 
     def _look_ahead(self, context) -> None:
         """Decide at the beginning of a step which model writes it."""

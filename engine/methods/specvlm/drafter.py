@@ -1,8 +1,10 @@
-"""The draft model sees a smaller picture; a gate that knows the question picks how it is made smaller, or that it is left out.
+"""The draft model sees a smaller picture or none; a gate that knows the question picks the way in which the picture is
+made smaller.
 
 Huang et al., SpecVLM: Fast Speculative Decoding in Vision-Language Models (2025), with all of the paper's operators
-(``engine.methods.shared.operator_gate``) and its default mode, in which one of them is picked. The paper's draft is a cell on the
-target's features; here an ordinary draft model has learned to read whole, pruned and pooled pictures alike.
+(``engine.methods.shared.operator_gate``) and its default mode, in which one of them is picked. The paper's draft is a
+cell on the target's features. Here it is an ordinary draft model that has learned to read whole, pruned and pooled
+pictures alike.
 """
 
 import torch
@@ -22,12 +24,12 @@ class SpecVLMDrafter(PartSeenChain):
 
     @classmethod
     def build(cls, settings, models):
-        made = super().build(settings, models)
-        made._gate = models.part("gate")
-        made.feature_layers = (models.target.layers - 1,)
-        if made._target is not None and made._gate.draft_width != made._whole.hidden_size:
+        drafter = super().build(settings, models)
+        drafter._gate = models.part("gate")
+        drafter.feature_layers = (models.target.layers - 1,)
+        if drafter._target is not None and drafter._gate.draft_width != drafter._whole.hidden_size:
             raise UserError("The gate of operators was trained with another draft model.")
-        return made
+        return drafter
 
     @torch.no_grad()
     def look(self, start):

@@ -1,4 +1,4 @@
-"""A gate over ways to make a picture smaller."""
+"""The gate that picks the way in which a picture is made smaller."""
 
 from engine.methods.shared.operator_gate import OperatorGate
 

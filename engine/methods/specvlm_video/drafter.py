@@ -1,9 +1,10 @@
 """The draft model sees a tenth of a film: mostly the patches that the target looks at when it reads the question.
 
-Ji et al., SpecVLM: Enhancing Speculative Decoding of Video LLMs via Verifier-Guided Token Pruning (EMNLP 2025). Nothing is
-trained for it. First come the patches with most of the attention of the question's tokens, over all heads and layers, until they
-cover a share of it; then others at even distances, so that no region and no time is wholly unseen. A picture is pruned in the same way.
-The paper drafts a static tree of 25 nodes; here it is a chain.
+Ji et al., SpecVLM: Enhancing Speculative Decoding of Video LLMs via Verifier-Guided Token Pruning (EMNLP 2025). Nothing
+is trained. First the patches with the most attention from the question's tokens, over all heads and layers, are kept
+until they cover a share of this attention. Then other patches at even distances are added, so that no region and no
+time is wholly unseen. A picture is pruned in the same way. The paper drafts a static tree of 25 nodes; here the draft
+is a chain.
 """
 
 import torch
@@ -16,7 +17,7 @@ from engine.methods.shared.selector import Queries, attention
 from engine.model.cache_view import read_again
 from engine.model.session import Session
 
-COVERED = 0.5  # of the attention: where the first stage ends
+COVERED = 0.5  # the first stage ends when the kept patches have this share of the attention
 
 
 class SpecVLMVideoDrafter(PartSeenChain):
@@ -45,8 +46,8 @@ class SpecVLMVideoDrafter(PartSeenChain):
 
 
 def asked_for(session: Session, prompt: list[int], patches: int) -> Tensor:
-    """[P]: how much the tokens of the question look at each patch, the mean over heads and layers. session: the target's, which has
-    read all of the prompt but its last token."""
+    """Return how much the question's tokens look at each patch, [P]: the mean over heads and layers. session: the
+    target's session, which has read the whole prompt but its last token."""
     watch = Queries()
     read_again(session, prompt[patches:], patches, watch)
     layers = [
@@ -57,7 +58,7 @@ def asked_for(session: Session, prompt: list[int], patches: int) -> Tensor:
 
 
 def pruned(scores: Tensor, count: int) -> list[int]:
-    """The places of ``count`` patches, ascending. scores: [P]."""
+    """Return the places of the ``count`` patches that are kept, ascending. scores: [P], the attention on each patch."""
     kept: list[int] = []
     for place in scores.argsort(descending=True).tolist()[:count]:
         if scores[kept].sum() >= COVERED * scores.sum():

@@ -1,4 +1,5 @@
-"""Drafts are prepared for the likeliest outcomes of the target's pass while it runs: the loop ``engine.core.prepared``.
+"""SSD: drafts are prepared for the likeliest outcomes of the target's pass while it runs, in the loop
+``engine.core.prepared``.
 
 Kumar et al., "Speculative Speculative Decoding" (2026), whose algorithm is called Saguaro.
 """
@@ -14,15 +15,16 @@ from engine.core.options import whole
 from engine.core.tree import ROOT, DraftTree, Kind
 from engine.methods.shared.draft_model import DraftModelDrafter
 
-MOST_ROWS = 6  # of the table; nobody reads a longer one
+MOST_ROWS = 6  # most rows of the exhibit's table
 
 
 @dataclass
 class Outcome:
-    """Some tokens of a draft are kept, and then the target writes a token of its own.
+    """One possible outcome of the target's pass: some tokens of the draft are kept, then the target writes a token of
+    its own.
 
-    kept: how many. token: the target's. chance: of both, by q. tokens, laws, kinds: of the draft that was prepared behind
-    them.
+    kept: the number of kept tokens. token: the target's token. chance: the probability of this outcome, by q. tokens,
+    laws, kinds: the draft that was prepared for it.
     """
 
     kept: int
@@ -40,11 +42,12 @@ class Outcome:
 
 
 class SsdDrafter(DraftModelDrafter):
-    """Writes a chain; while the target reads it, writes a chain behind each of its likeliest outcomes.
+    """Writes a chain. While the target reads it, writes a further chain behind each of the likeliest outcomes of this
+    check.
 
-    The outcomes are chosen by q and by the tokens drafted, and each prepared chain is drawn from q given its outcome, so
-    that it is what a draft made after the outcome would be, by its law. A refused token does not come next, so it is no
-    outcome.
+    The outcomes are chosen by q and by the drafted tokens. Each prepared chain is drawn from q given its outcome, so it
+    has the law of a draft that is made after the outcome. A refused token cannot come next, so it is not among the
+    outcomes.
     """
 
     key = "ssd"
@@ -80,7 +83,7 @@ class SsdDrafter(DraftModelDrafter):
         return self._tree
 
     def _hit(self, context) -> Outcome | None:
-        """The outcome that came true, if a draft is ready for it."""
+        """Return the outcome that came true; None if no draft was prepared for it."""
         if not self._outcomes:
             return None
         base, before = len(self._context), self._drafted
@@ -101,7 +104,8 @@ class SsdDrafter(DraftModelDrafter):
             self._write(int(length), len(tree))
 
     def _laws(self, tree: DraftTree) -> list[Tensor]:
-        """q [V] after the text and after each drafted token; the draft model reads whatever it has not."""
+        """Return q [V] after the text and after each drafted token; the draft model reads the tokens that it has not
+        read yet."""
         if self._read:
             first, last = [tree.shown_law(parent) for parent in tree.parents], len(tree) - 1
             return [*first, self._reader.expand([last], tree.tokens[-1:], tree.parents[-1:])[0]]
@@ -109,7 +113,7 @@ class SsdDrafter(DraftModelDrafter):
             first = self._reader.read(self._context)
             return [first, *self._reader.expand(range(len(tree)), tree.tokens, tree.parents)]
         laws = [self._reader.read(self._context, len(tree) + 1)]
-        for node in range(len(tree)):  # the likeliest tokens, of which one call reads several
+        for node in range(len(tree)):  # one call reads several of the likeliest tokens
             laws += self._reader.expand([node], tree.tokens[node:][:1], tree.parents[node:][:1])
         return laws
 
@@ -129,7 +133,8 @@ class SsdDrafter(DraftModelDrafter):
         return sorted(outcomes, key=lambda outcome: (-outcome.chance, outcome.kept))[:count]
 
     def _write(self, length: int, nodes: int) -> None:
-        """Draft behind each outcome, all of them in one pass a token. nodes: of the tree that is being verified."""
+        """Draft behind each outcome, one token of all of them in a pass. nodes: the size of the tree that is being
+        verified."""
         ends = [(outcome.token, outcome.kept - 1) for outcome in self._outcomes]
         for place in range(length):
             numbers = [nodes + place * len(ends) + row for row in range(len(ends))]

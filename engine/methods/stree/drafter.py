@@ -1,19 +1,19 @@
 """A static tree, read in one pass by a target that keeps a recurrent state.
 
-Wu et al., "STree: Speculative Tree Decoding for Hybrid State-Space Models" (2025). A state-space layer has no rows
-that a mask could hide: its memory is one state. Scanning the paths of a tree one after another would read shared rows
-again for every path. Here products of the transitions along the tree replace these scans (``engine.model.states``),
-and a refused path never affects the committed state.
+Wu et al., "STree: Speculative Tree Decoding for Hybrid State-Space Models" (2025). A state-space layer has no rows that
+a mask could hide: its memory is one state. A scan of the tree's paths, one after another, would read shared rows again
+for every path. Here products of the transitions along the tree replace these scans (``engine.model.states``), and a
+refused path never affects the committed state.
 
-The drafter is the paper's baseline: a draft model and a tree whose shape is fixed beforehand. Any other drafter's
-tree is read in the same way.
+The drafter is the paper's baseline: a draft model and a tree whose shape is fixed beforehand. Any other drafter's tree
+is read in the same way.
 """
 
 from engine.core.exhibits import Cell, Gauge, Table, Token
 from engine.core.tree import DraftTree
 from engine.methods.shared.levels import DrawnLevels, shape_option
 
-SHOWN = 24  # rows of the table
+SHOWN = 24  # most rows of the table
 
 
 class STreeDrafter(DrawnLevels):
@@ -24,7 +24,7 @@ class STreeDrafter(DrawnLevels):
     trial = {"branching": "2-1"}
 
     def show(self, tree):
-        """Show nothing yet, because the effect on the state is known only after the pass."""
+        """Add nothing, because the effect on the state is known only after the pass."""
 
     def observe(self, kept):
         super().observe(kept)
@@ -38,7 +38,7 @@ class STreeDrafter(DrawnLevels):
 
 
 def _rows_read(tree: DraftTree) -> Gauge:
-    """How many rows the pass had, and how many a scan of every path by itself would have had."""
+    """Show how many rows the pass had, and how many rows separate scans of all paths would have had."""
     leaves = [node for node in range(len(tree)) if not tree.children(node)]
     alone = sum(1 + len(tree.path(leaf)) for leaf in leaves)
     title = "Rows read in one pass"
@@ -47,7 +47,8 @@ def _rows_read(tree: DraftTree) -> Gauge:
 
 
 def _carried(tree: DraftTree, root: int, transitions: list[list[float]]) -> Table:
-    """transitions: [N + 1, L], see ``engine.model.hybrid.HybridSession``; the root in row 0."""
+    """Show the share of the committed state that is left at each row. transitions: [N + 1, L], the root in row 0; see
+    ``engine.model.hybrid.HybridSession``."""
     rows: list[list[Cell]] = [["root", Token(root), *transitions[0]]]
     for node, token in enumerate(tree.tokens[: SHOWN - 1]):
         rows.append([tree.depths[node], Token(token), *transitions[node + 1]])

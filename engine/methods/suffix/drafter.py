@@ -1,4 +1,5 @@
-"""Copies of what followed the longest match, in this text and earlier ones (``engine.methods.shared.suffix_copies``)."""
+"""Copies the tokens that followed the longest match, in this text and earlier ones
+(``engine.methods.shared.suffix_copies``)."""
 
 from engine.core.arm import Arm
 from engine.methods.shared.suffix_copies import SuffixCopies

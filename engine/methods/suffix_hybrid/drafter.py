@@ -1,8 +1,8 @@
 """Copy where the text repeats itself; elsewhere let a draft model write ahead.
 
-The hybrid form of SuffixDecoding (Oliaro et al., NeurIPS 2025): at every step the score of the suffix tree, which is the
-expected number of its tokens that are kept, is compared with a threshold. At or above it the tree is drafted; below it
-another drafter drafts. That is the chain of a small draft model here, and EAGLE-3 in the paper. The draft model
+The hybrid form of SuffixDecoding (Oliaro et al., NeurIPS 2025): the suffix tree's score is the expected number of its
+tokens that are kept. At every step it is compared with a threshold. If it reaches the threshold the suffix tree is the
+draft, otherwise another drafter drafts: here the chain of a small draft model, in the paper EAGLE-3. The draft model
 reads copied tokens when it drafts again.
 """
 
@@ -39,7 +39,7 @@ class SuffixHybridDrafter(Drafter):
     def __init__(self, settings, copies: SuffixCopies, model: Drafter) -> None:
         super().__init__(settings)
         self._copies, self._model = copies, model
-        self._copied = False  # in the running step
+        self._copied = False  # whether the draft of this step is copied
         self.max_context = model.max_context
 
     @classmethod

@@ -1,4 +1,5 @@
-"""A draft tree of k chains for the passes of one chain: the draft model reads mixtures of tokens (``engine.methods.shared.superposition``)."""
+"""A draft tree of k chains for the passes of one chain: the draft model reads mixtures of tokens
+(``engine.methods.shared.superposition``)."""
 
 from collections.abc import Sequence
 
@@ -17,9 +18,8 @@ from engine.model.layers import EVERY
 
 
 class SuperposedDrafter(Drafter):
-    """The paper writes whole texts in this way, which is lossy. As a draft nothing is lost: the chains are fixed tokens, picked without
-    chance, and the target judges each of them. That use is not the paper's.
-    """
+    """The paper writes whole texts in this way, which is lossy. A draft made in this way loses nothing, because the
+    target judges every token of the chains, which are picked without chance. This use is not the paper's."""
 
     key = "superposed"
     title = "Superposed chains"

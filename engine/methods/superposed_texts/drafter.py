@@ -1,8 +1,8 @@
 """Several texts by one pass a token: the target reads mixtures of tokens (``engine.methods.shared.superposition``).
 
-Shen et al., Superposed Decoding: Multiple Generations from a Single Autoregressive Inference Pass (2024). Lossy: behind the first
-token the target reads no text of its own, but a mixture of several. Of the texts that have ended, or are as long as they may be, the one
-with the best score a token is written.
+Shen et al., Superposed Decoding: Multiple Generations from a Single Autoregressive Inference Pass (2024). Lossy: behind
+the first token the target does not read any single text, but a mixture of several. Of the texts that have ended or
+reached the greatest length, the one with the best score per token is written.
 """
 
 import torch
@@ -43,23 +43,23 @@ class SuperposedTextsDrafter(SeveralTexts):
         grown = self._texts.grow(p)
         for path, _ in grown:
             self.chances[path] = float(p[path[-1]])
-        self._ended += [one for one in grown if self.over(one[0])]
-        self._texts.texts = [one for one in grown if not self.over(one[0])]
+        self._ended += [text for text in grown if self.over(text[0])]
+        self._texts.texts = [text for text in grown if not self.over(text[0])]
         running = self._texts.texts
         self.candidates = [
             Candidate(path, score / len(path), ended)
             for texts, ended in ((running, False), (self._ended, True))
             for path, score in texts
         ]
-        self.candidates.sort(key=lambda one: -one.score)
+        self.candidates.sort(key=lambda candidate: -candidate.score)
         if not running or len(self._ended) >= self.settings["texts"]:
-            self.winner = next(one.path for one in self.candidates if one.ended)
+            self.winner = next(text.path for text in self.candidates if text.ended)
 
     def _first(self):
         return self.laws([()])[()]
 
     def _next(self):
-        """p [V] after the row that all texts share."""
+        """Return p [V] after the row that all texts share."""
         session = self.start.target
         lasts = self.target.readable([path[-1] for path, _ in self._texts.texts])
         embeddings = self.target.embed(torch.tensor(lasts, device=self.target.device))

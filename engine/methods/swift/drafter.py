@@ -1,14 +1,13 @@
-"""The target drafts for itself, leaving out some of its middle sublayers.
+"""The target drafts for itself, without some of its middle sublayers.
 
-SWIFT (Xia et al., "SWIFT: On-the-Fly Self-Speculative Decoding for LLM Inference Acceleration", 2024): no draft
-model and no training. The skip set is optimised on the tokens written so far, by random search and Bayesian
-optimisation. Drafting stops where the draft is not confident. At every position the draft's likeliest
-alternatives are also verified, and more of them where the draft is less confident. The draft reads the target's
-own keys and values.
+SWIFT (Xia et al., "SWIFT: On-the-Fly Self-Speculative Decoding for LLM Inference Acceleration", 2024): no draft model
+and no training. The skip set is optimised on the tokens written so far, by random search and Bayesian optimisation.
+Drafting stops where the draft is not confident. At every position the draft's likeliest alternatives are also verified,
+the more of them the less confident the draft is. The draft reads the target's own keys and values.
 
-Beyond the paper: where skipping does not pay, as with few layers, the text is decoded plainly. Trials of skip
-sets and drafts together may cost a small share of the time, and a few steps at the start
-(``engine.methods.swift.ledger``), so which steps draft depends on the clock, except with ``when=always``.
+Beyond the paper: where skipping does not pay, as with few layers, the text is decoded plainly. Trials of skip sets and
+drafts together may cost a small share of the time, and a few steps at the start (``engine.methods.swift.ledger``). So
+the clock decides which steps draft, except with ``when=always``.
 """
 
 import math
@@ -27,11 +26,12 @@ from engine.methods.swift.swift_shown import shown
 from engine.model.layers import Layers, cost_share
 
 WIDTHS = ((0.95, 0.3), (0.8, 0.5), (0.5, 0.8), (0.0, 1.0))
-"""Where the likeliest token has at least this probability, this share of the width is verified."""
-ENOUGH = 0.95  # a matchness beyond which no better skip set is sought
+"""(probability, share): where the likeliest token has at least this probability, this share of the width is
+verified."""
+ENOUGH = 0.95  # from this matchness on, no better skip set is sought
 LEARNING = 0.1  # weight of a new token in the running acceptance
-ROW_COST = 0.05  # of a pass: the price of one more row to check
-PASS_COST = 0.1  # of a pass: the price of a draft pass beside the weights that it reads
+ROW_COST = 0.05  # price of one more row to check, in passes
+PASS_COST = 0.1  # price of a draft pass beyond that of the weights that it reads, in passes
 
 
 class SwiftDrafter(Drafter):
@@ -98,8 +98,8 @@ class SwiftDrafter(Drafter):
         self._shown: tuple[int, list[Exhibit]] | None = None
 
     def propose(self, context, max_depth):
-        known = context[: self.start.target.length + 1]  # up to the root; forced tokens may follow
-        self._tried = bool(self._search.sublayers) and self._improve(known)
+        up_to_root = context[: self.start.target.length + 1]  # forced tokens may follow the root
+        self._tried = bool(self._search.sublayers) and self._improve(up_to_root)
         skipped, matchness = self._search.best
         tree = DraftTree()
         length = min(self.settings["length"], max_depth)
@@ -125,10 +125,9 @@ class SwiftDrafter(Drafter):
             ledger.draft_pass(kept.milliseconds.get("draft", 0.0) / kept.tree.deepest)
 
     def _pays(self, skipped: frozenset, length: int) -> bool:
-        """Whether drafts of some length are worth more than they cost, in plain steps, given the share of
-        tokens that were kept and the measured time of draft passes. In any case, no more than a small share of
-        the time may have been lost by trying.
-        """
+        """Whether a draft of some length is expected to write more than plain decoding in the same time, given the
+        share of tokens that were kept and the measured time of draft passes. Returns False if trials and drafts have
+        lost more than a small share of the time, and always True with ``when=always``."""
         if self.settings["when"] == "always":
             return True
         ledger, share = self._search.ledger, self._kept_share
@@ -147,7 +146,7 @@ class SwiftDrafter(Drafter):
         return False
 
     def _draft(self, tree: DraftTree, context: Sequence[int], layers: Layers, length: int) -> None:
-        """A chain from the skipping target, fed to the target's own session and dropped again."""
+        """Draft a chain with the skipping target. Its rows are fed to the target's own session and dropped again."""
         session, parent = self.start.target, ROOT
         rows = context[session.length :]  # the root, and the forced tokens after it
         for _ in range(length):
@@ -167,7 +166,8 @@ class SwiftDrafter(Drafter):
         return math.ceil(share * self.settings["width"])
 
     def _candidates(self, q: Tensor, count: int) -> list[int]:
-        """Tokens to verify at a place whose draft law is q [V]; the draft goes on behind the first."""
+        """Return the tokens to verify at a place whose draft law is q [V]; the draft goes on behind the first of
+        them."""
         count = max(1, min(count, int((q > 0).sum())))
         if self.sampling.greedy:
             return q.topk(count).indices.tolist()
@@ -178,8 +178,8 @@ class SwiftDrafter(Drafter):
         return tokens
 
     def _improve(self, context) -> bool:
-        """Now and then, try one more skip set on the last tokens. context: up to the root. Returns whether one was
-        tried."""
+        """Try one more skip set on the last tokens, if a trial is due and affordable. context: the text up to the root.
+        Returns whether one was tried."""
         window = min(self.settings["window"], len(context) - 2)
         tried, best = len(self._search.scores), self._search.best[1]
         done = tried >= self.settings["trials"] or best >= ENOUGH
@@ -197,7 +197,7 @@ class SwiftDrafter(Drafter):
 
     @torch.no_grad()
     def _matchness(self, context, window: int, layers: Layers) -> float:
-        """The share of the last ``window`` tokens that the target with these layers would have written."""
+        """Return the share of the last ``window`` tokens that the target with only these layers would have written."""
         first = len(context) - 1 - window
         session = self.target.session(len(context) + 1)
         session.take_over(self.start.target, first)
@@ -209,12 +209,12 @@ class SwiftDrafter(Drafter):
 
     @torch.no_grad()
     def _q(self, states: Tensor) -> Tensor:
-        """[R, V] on the host"""
+        """Return the laws [R, V] after the states, on the host."""
         logits = self.target.head(states)
         return display_distribution(logits, self.sampling).cpu()
 
     def _exhibits(self, skipped: frozenset, matchness: float) -> list[Exhibit]:
-        """The exhibits, rebuilt only after a trial."""
+        """Return the exhibits, which are rebuilt only after a trial."""
         tried = len(self._search.scores)
         if self._shown is None or self._shown[0] != tried:
             self._shown = (tried, shown(self.target.layers, skipped, matchness, tried))

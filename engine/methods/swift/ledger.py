@@ -1,21 +1,21 @@
-"""Whether a way of drafting may go on experimenting, given the time it has cost so far."""
+"""Decides whether a way of drafting may go on experimenting, by the time that it has cost so far."""
 
 from dataclasses import dataclass
 
-ALLOWANCE = 0.01  # share of the time on the clock that may be lost
+ALLOWANCE = 0.01  # share of the elapsed time that may be lost
 LEARNING = 0.1  # weight of a new step in the running means
 TRIAL = 2.0  # plain steps that an experiment is expected to cost
 CREDIT = TRIAL + 1.0
-"""Plain steps that may be lost at once: an experiment, and a draft that follows from it."""
+"""The plain steps that may be lost at once: one experiment, and one draft that follows from it."""
 
 
 @dataclass
 class Ledger:
-    """Milliseconds of steps, compared with plain decoding of the same tokens.
+    """Times in milliseconds, for a comparison with plain decoding of the same tokens.
 
-    plain: running mean of steps without draft or experiment; None before the first. draft: running mean
-    of draft passes; None before the first. clock: all steps. lost: the time that drafted steps and
-    experiments took beyond the plain steps that they replaced; below 0 if they saved time.
+    plain: the running mean of steps without a draft or an experiment; None before the first. draft: the running mean of
+    draft passes; None before the first. clock: the sum of all steps. lost: the time that drafted steps and experiments
+    took beyond the plain steps that they replaced; negative if they saved time.
     """
 
     plain: float | None = None
@@ -28,7 +28,7 @@ class Ledger:
         self.plain = _mean(self.plain, milliseconds)
 
     def other_step(self, milliseconds: float, tokens: int) -> None:
-        """Record a step with a draft or an experiment in it, which gave ``tokens`` tokens."""
+        """Record a step with a draft or an experiment in it, which wrote ``tokens`` tokens."""
         self.clock += milliseconds
         self.lost += milliseconds - tokens * (self.plain or milliseconds)
 
@@ -36,8 +36,8 @@ class Ledger:
         self.draft = _mean(self.draft, milliseconds)
 
     def affords(self, steps: float = TRIAL) -> bool:
-        """Whether the time of ``steps`` more plain steps may be lost: a share of the time on the clock, and a credit,
-        without which a text of usual length would end before its first experiment."""
+        """Whether the time of ``steps`` more plain steps may be lost. The allowance is a share of the elapsed time and
+        a credit; without the credit, a text of ordinary length would end before its first experiment."""
         if self.plain is None:
             return False
         return self.lost + (steps - CREDIT) * self.plain <= ALLOWANCE * self.clock

@@ -1,9 +1,8 @@
-"""Which sublayers a self-drafting target leaves out, learned from the text it is writing.
+"""Learns, from the text that it writes, which sublayers a self-drafting target leaves out.
 
-SWIFT (Xia et al., 2024): a skip set is scored by its *matchness*, the share of recent tokens that the
-target without these sublayers would have written itself. The search begins with sublayers left out at equal
-distances, goes on at random, and now and then a Gaussian process over skip sets proposes the set with the
-largest expected improvement.
+SWIFT (Xia et al., 2024): a skip set is scored by its *matchness*, the share of recent tokens that the target without
+these sublayers would have written itself. The search begins with sublayers at equal distances and goes on at random.
+Now and then a Gaussian process over skip sets proposes the set with the largest expected improvement.
 """
 
 import math
@@ -18,14 +17,14 @@ from engine.methods.swift.ledger import Ledger
 from engine.model.layers import ATTENTION, MLP
 
 Sublayer = tuple[int, str]
-RANDOM_TRIALS = 3  # before the Gaussian process has enough data
+RANDOM_TRIALS = 3  # after this many random trials the Gaussian process has enough data
 POOL = 48  # random skip sets among which the process chooses
-RECENT = 96  # trials that the process uses: its cost grows with the cube of their number
-NOISE = 0.05  # of a matchness that was measured on few tokens
+RECENT = 96  # latest trials that the process uses: its cost grows with the cube of their number
+NOISE = 0.05  # variance of a matchness, measured on few tokens, relative to the kernel
 
 
 def candidates(layers: int) -> list[Sublayer]:
-    """The sublayers that may be skipped: all but those of the first and the last layer."""
+    """Return the sublayers that may be skipped: all but those of the first and the last layer."""
     return [(layer, part) for layer in range(1, layers - 1) for part in (ATTENTION, MLP)]
 
 
@@ -33,7 +32,7 @@ def candidates(layers: int) -> list[Sublayer]:
 class SkipSearch(Store):
     """The skip sets tried so far, in this text and in earlier ones of the same visitor.
 
-    sublayers: those that may be skipped. size: how many of them are skipped. ledger: the cost of the trials.
+    sublayers: the sublayers that may be skipped. size: how many of them are skipped. ledger: the cost of the trials.
     """
 
     sublayers: Sequence[Sublayer]
@@ -48,8 +47,8 @@ class SkipSearch(Store):
 
     @property
     def best(self) -> tuple[frozenset[Sublayer], float]:
-        """The skip set with the highest matchness, and that matchness; before any trial, the set of equal
-        distances, and 0."""
+        """The skip set with the highest matchness, and this matchness; before any trial, the set with equal distances,
+        and 0."""
         return self._best
 
     @property
@@ -57,10 +56,10 @@ class SkipSearch(Store):
         return 8 * (len(self.sublayers) + 1) * len(self.scores)
 
     def proposal(self, uniforms: Callable[[int], Tensor], interval: int = 1) -> Tensor:
-        """The next skip set to try: float [S], 1 where a sublayer is skipped.
+        """Return the next skip set to try: float [S], 1 where a sublayer is skipped.
 
-        uniforms(count): a tensor of uniforms on [0, 1). interval: the process proposes
-        the last of every ``interval`` trials; the others are random.
+        uniforms(count): returns ``count`` uniform numbers on [0, 1). interval: the Gaussian process proposes the last
+        of every ``interval`` trials; the other trials are random.
         """
         trials = len(self.scores)
         if not trials:
@@ -88,13 +87,14 @@ class SkipSearch(Store):
         return torch.zeros(len(self.sublayers), dtype=torch.float64).index_fill_(0, places, 1.0)
 
     def _expected_improvement(self, pool: Tensor) -> Tensor:
-        """Improvements [P] of skip sets [P, S], under a Gaussian process with a kernel over differing sublayers."""
-        seen = torch.stack(self.tried[-RECENT:])
+        """Return the expected improvements [P] of skip sets [P, S], by a Gaussian process whose kernel falls with the
+        number of differing sublayers."""
+        tried = torch.stack(self.tried[-RECENT:])
         scores = torch.tensor(self.scores[-RECENT:], dtype=torch.float64)
         mean = scores.mean()
         spread = scores.std(correction=0).clamp(min=0.05)
-        within = _kernel(seen, seen) + NOISE * torch.eye(len(seen), dtype=torch.float64)
-        across = _kernel(pool, seen)
+        within = _kernel(tried, tried) + NOISE * torch.eye(len(tried), dtype=torch.float64)
+        across = _kernel(pool, tried)
         weights = torch.linalg.solve(within, across.T)
         guess = mean + weights.T @ (scores - mean)
         variance = (1 - (across * weights.T).sum(-1)).clamp(min=1e-9)
@@ -106,6 +106,7 @@ class SkipSearch(Store):
 
 
 def _kernel(one: Tensor, other: Tensor) -> Tensor:
-    """[A, S], [B, S] -> [A, B]: 1 for equal sets, less for each sublayer in which they differ."""
+    """Return the similarities [A, B] of skip sets [A, S] and [B, S]: 1 for equal sets, less for each sublayer in which
+    they differ."""
     apart = torch.cdist(one, other, p=1)
     return torch.exp(-apart / 4)

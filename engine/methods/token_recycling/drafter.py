@@ -1,10 +1,9 @@
 """Reuse the candidates that the target considered but did not write.
 
-Token Recycling (Luo et al., Turning Trash into Treasure: Accelerating Inference of Large Language
-Models with Token Recycling, 2024): every pass of the target gives, after each token it reads, the k
-most probable next tokens. They are written into that token's row of an adjacency matrix, whether the
-token was kept or refused. The next draft is read off the matrix: breadth first from the root, through
-a tree of fixed shape.
+Token Recycling (Luo et al., Turning Trash into Treasure: Accelerating Inference of Large Language Models with Token
+Recycling, 2024): after each token that it reads, every pass of the target gives the k most probable next tokens. They
+are written into that token's row of an adjacency matrix, whether the token was kept or refused. The next draft is read
+off the matrix: breadth first from the root, through a tree of fixed shape.
 """
 
 import math
@@ -22,14 +21,15 @@ from engine.methods.shared.fixed_shape import Shape, cheapest_shape
 from engine.methods.shared.remembering import RememberingDrafter
 
 MOST_BYTES = 2_000_000
-"""The size of one matrix. If the vocabulary is too large for it, there are fewer rows, and the row filled
-first is reused."""
+"""The size of one matrix. If the vocabulary is too large for it, there are fewer rows than tokens, and a new token
+takes the row that was filled first."""
 
 LEAST_ROWS = 256
-"""More rows than one pass can fill."""
+"""The least number of rows; it is more than one pass can fill."""
 
 LEVEL = 0.6
-"""The cost of one more level, where the cost of rank r is log2(r + 1)."""
+"""The cost of one more level of the tree, where a child of rank r (from 0) costs log2(r + 1) more than the first
+child."""
 
 
 class TokenRecyclingDrafter(RememberingDrafter):
@@ -74,12 +74,13 @@ class TokenRecyclingDrafter(RememberingDrafter):
             self._successors.write(tokens, kept.logits)
 
     def _exhibits(self, walked: Sequence[int]) -> list[Table | Gauge]:
-        """The rows that the walk used, as they were when the tree was drafted."""
+        """Show the rows of the kept tokens, as they were when the tree was drafted. walked: the root and the kept
+        tokens."""
         matrix = self._successors
         rows = []
         for token in walked:
-            known = [Token(successor) for successor in matrix.row(token)]
-            rows.append([Token(token), *known, *[None] * (matrix.width - len(known))])
+            successors = [Token(successor) for successor in matrix.row(token)]
+            rows.append([Token(token), *successors, *[None] * (matrix.width - len(successors))])
         columns = ["After", *(f"{rank + 1}." for rank in range(matrix.width))]
         note = "Every pass of the target replaces the rows of all tokens that it reads."
         total = f"{matrix.nbytes / 1000:,.0f} kB of at most {MOST_BYTES // 1000:,} kB"
@@ -97,11 +98,12 @@ class TokenRecyclingDrafter(RememberingDrafter):
 
 
 class SuccessorMatrix(Store):
-    """Token -> its most probable successors, best first, as of the last pass that read the token."""
+    """Maps each token to its most probable successors, the most probable first, as of the last pass that read the
+    token."""
 
     def __init__(self, vocabulary: int, width: int, most_bytes: int = MOST_BYTES) -> None:
-        """width: successors per token. most_bytes: bounds the rows, of which there are at least
-        LEAST_ROWS."""
+        """width: the number of successors per token. most_bytes: bounds the number of rows, which is never below
+        LEAST_ROWS unless the vocabulary is smaller."""
         kind = torch.int16 if vocabulary <= torch.iinfo(torch.int16).max else torch.int32
         index = torch.int32
         self.vocabulary, self.width = vocabulary, width
@@ -119,20 +121,21 @@ class SuccessorMatrix(Store):
         return self._successors.nbytes + self._row_of.nbytes + self._token_of.nbytes
 
     def row(self, token: int) -> list[int]:
-        """The successors of a token; empty where the target has not read the token yet."""
+        """Return the successors of a token; empty if the target has not read the token yet."""
         place = int(self._row_of[token])
         return [] if place < 0 else self._successors[place].tolist()
 
     def write(self, tokens: Sequence[int], logits: Tensor) -> None:
-        """logits [R, V] after each of these tokens. For a token that occurs twice the last row counts;
-        the paper leaves the choice to the order in which a GPU happens to write."""
+        """Replace the rows of these tokens. logits: [R, V], row i after token i. For a token that occurs twice, its
+        last row counts; in the paper it depends on the order in which a GPU happens to write."""
         last = {token: row for row, token in enumerate(tokens)}
         best = logits[list(last.values())].topk(self.width).indices
         places = [self._place(token) for token in last]
         self._successors[places] = best.to(self._successors)
 
     def _place(self, token: int) -> int:
-        """The token's row, or a free one, or the one that was given out longest ago."""
+        """Return the number of the token's row. A token without one gets a free row, or else the row that was given out
+        longest ago."""
         place = int(self._row_of[token])
         if place < 0:
             place = self._oldest
@@ -146,11 +149,11 @@ class SuccessorMatrix(Store):
 
 
 def static_shape(budget: int, width: int, depth: int) -> Shape:
-    """Places of a tree in breadth-first order, each (index of its parent's place or -1, rank).
+    """Return the places of a tree in breadth-first order; each is (index of its parent's place or -1, rank).
 
-    The paper's tree has 80 nodes on six levels and gives earlier candidates more children. Here a
-    place costs LEVEL + log2(rank + 1) more than its parent, and the cheapest ``budget`` places are
-    taken: 8, 21, 25, 19, 6 and 1 of 80 on the six levels, where the paper has 8, 21, 25, 15, 8 and 3.
+    The paper's tree has 80 nodes on six levels and gives earlier candidates more children. Here a place costs LEVEL +
+    log2(rank + 1) more than its parent, and the tree has the cheapest ``budget`` places. Of 80, the six levels have 8,
+    21, 25, 19, 6 and 1, where the paper's have 8, 21, 25, 15, 8 and 3.
     """
     level = tuple(LEVEL + math.log2(rank + 1) for rank in range(width))
     return cheapest_shape((level,) * depth, budget)

@@ -1,8 +1,8 @@
-"""A chain from a draft whose head keeps only the tokens that the target writes most often.
+"""A chain from a draft whose head has only the tokens that the target writes most often.
 
-Goel et al., VocabTrim: Vocabulary Pruning for Efficient Speculative Decoding in LLMs (2025). In a small draft the
-head reads more bytes per token than any other part. Tokens that the head lacks have q = 0: they are never drafted,
-and where the target writes one of them the draft is refused, so the text stays the target's.
+Goel et al., VocabTrim: Vocabulary Pruning for Efficient Speculative Decoding in LLMs (2025). In a small draft the head
+reads more bytes per token than any other part. Tokens that the head lacks have q = 0: they are never drafted, and where
+the target writes one of them the draft is refused, so the text stays the target's.
 """
 
 import torch
@@ -16,7 +16,7 @@ from engine.model.cut_head import head_bytes, with_head
 from engine.model.language_model import LanguageModel
 
 SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)
-"""The shares of the head that can be kept; each is a separate model to be compiled."""
+"""The shares of the head that can be kept; each of them makes a separate model to be compiled."""
 
 
 class VocabTrimDrafter(DraftModelDrafter):
@@ -36,7 +36,7 @@ class VocabTrimDrafter(DraftModelDrafter):
     trial = {"length": 2, "kept": 0.75}
 
     def __init__(self, settings, draft: LanguageModel, vocabulary: int, whole_bytes: int) -> None:
-        """draft: has the cut head. whole_bytes: of the head before the cut."""
+        """draft: the draft model with the cut head. whole_bytes: the bytes of the head before the cut."""
         super().__init__(settings, draft, vocabulary)
         self.bytes = head_bytes(draft), whole_bytes
 
@@ -45,15 +45,15 @@ class VocabTrimDrafter(DraftModelDrafter):
         whole: LanguageModel = models.part("draft")
         share = rounded(settings["kept"])
         tokens = kept_tokens(models.part("vocabulary"), share, whole.vocab_size)
-        made = cls(settings, with_head(whole, tokens), models.target.vocab_size, head_bytes(whole))
-        made.head_tokens = tokens
-        made._has = torch.zeros(models.target.vocab_size, dtype=torch.bool)
-        made._has[tokens] = True
-        return made
+        own = cls(settings, with_head(whole, tokens), models.target.vocab_size, head_bytes(whole))
+        own.head_tokens = tokens
+        own._has = torch.zeros(models.target.vocab_size, dtype=torch.bool)
+        own._has[tokens] = True
+        return own
 
     def begin(self, start):
         super().begin(start)
-        self.missing = self.written = 0  # the target's tokens: those not in the head, and all
+        self.missing = self.written = 0  # tokens by the target: missing from the head, and all
 
     def propose(self, context, max_depth):
         return self._chain(context, min(self.settings["length"], max_depth), self._likely)
@@ -81,11 +81,12 @@ class VocabTrimDrafter(DraftModelDrafter):
 
 
 def rounded(share: float) -> float:
-    """The nearest of ``SHARES``."""
-    return min(SHARES, key=lambda known: abs(known - share))
+    """Return the element of ``SHARES`` that is nearest to this share."""
+    return min(SHARES, key=lambda candidate: abs(candidate - share))
 
 
 def kept_tokens(vocabulary: Vocabulary, share: float, rows: int) -> Tensor:
-    """[K], the most frequent tokens that a head of ``rows`` rows knows; K is this share of them, at least 1."""
-    known = vocabulary.tokens[vocabulary.tokens < rows]
-    return known[: max(1, round(share * min(rows, len(known))))]
+    """Return the most frequent tokens that a head of ``rows`` rows has, [K]; K is this share of the rows, at least
+    1."""
+    in_head = vocabulary.tokens[vocabulary.tokens < rows]
+    return in_head[: max(1, round(share * min(rows, len(in_head))))]

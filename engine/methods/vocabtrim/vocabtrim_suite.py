@@ -1,8 +1,8 @@
 """`python -m engine bench --suite vocabtrim`: bytes saved and accepted tokens lost, by the kept share of the draft's
 head.
 
-Greedy texts on all workloads with drafts of one length: all sizes of the cut head write the same texts and differ only
-in steps and time.
+Greedy texts on all workloads, with drafts of one length. With all sizes of the head the texts are the same, and only
+steps and time differ.
 """
 
 from engine.bench.contestants import Ours
@@ -17,8 +17,9 @@ LENGTH = 4
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """In a row: share: the kept share of the head, the first one being the whole. missing: the share of the texts' tokens
-    that the head lacks. texts: how many are equal to those of the whole head."""
+    """Run the suite. A row of the report has these entries, among others. share: the kept share of the head; the first
+    row is the whole head. missing: the share of the texts' tokens that the head lacks. texts: how many texts equal
+    those of the whole head."""
     models, plan = (
         load_models(paths, VocabTrimDrafter.needs, "float32", "cpu"),
         QUICK if quick else FULL,

@@ -1,4 +1,4 @@
-"""The summary of a trace from its step lines: for a record that grows, or that its writer left unfinished."""
+"""The summary of a trace, computed from its step lines: for a trace that grows, or that its writer left unfinished."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ STAGES = ("prefill", "draft", "verify", "judge", "commit")
 
 
 class LineTotals:
-    """The totals of step lines, in their order."""
+    """Totals over step lines, added in order."""
 
     def __init__(self) -> None:
         self.steps = self.new_tokens = 0
@@ -43,7 +43,7 @@ class LineTotals:
         return self._depths[depth - 1]
 
     def summary(self, stop: str) -> dict:
-        """The summary line. stop: why the text ended."""
+        """The summary line. stop: the reason why the text ended."""
         total = sum(self._milliseconds.values())
         reached = sum(row["reached"] for row in self._depths)
         accepted = sum(row["accepted"] for row in self._depths)

@@ -1,7 +1,9 @@
-"""Hands steps to the process that writes the records. Posting never waits: what the pipe does not take at once goes with a later step.
+"""Hands steps to the process that writes the records. Posting never waits: bytes that the pipe does not take at once
+are sent with a later step.
 
-No thread works beside the engine's, which would wait for it again and again where processors are few. The process has the lowest priority,
-so that it takes what time the engine leaves, and outlives a worker that is killed: it writes what it has read to the end.
+The engine's process gets no busy second thread, for which it would wait again and again where processors are few. The
+writing process has the lowest priority, so that it runs in time that the engine leaves. It outlives a worker that is
+killed, and writes all that it has read.
 """
 
 from __future__ import annotations
@@ -18,16 +20,17 @@ from contextlib import suppress
 from pathlib import Path
 
 MOST_WAITING = 512
-"""Steps of a batch that may wait to be sent."""
+"""The most steps of a batch that may wait to be sent."""
 PIPE_BYTES = 1 << 20
 REPOSITORY = Path(__file__).parents[3]
 
 
 class RecordPipe:
-    """broken: why nothing is sent any more, "" while all is well."""
+    """The pipe to the writing process. broken: the reason why nothing is sent any more; "" while all is well."""
 
     def __init__(self, folder: str, most_bytes: int, about: dict) -> None:
-        """Begin the process that writes the records into the folder. most_bytes: see ``RecordSettings``. Raises OSError."""
+        """Start the process that writes the records into the folder. most_bytes: see ``RecordSettings``. Raises
+        OSError."""
         self.broken = ""
         os.makedirs(folder, mode=0o700, exist_ok=True)
         self._process = subprocess.Popen(
@@ -38,7 +41,7 @@ class RecordPipe:
         )
         self._pipe = self._process.stdin.fileno()
         os.set_blocking(self._pipe, False)
-        with suppress(OSError):  # the system's own size does, too
+        with suppress(OSError):  # the system's default size is enough, too
             fcntl.fcntl(self._pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         self._waiting: deque = deque([(None, (folder, most_bytes, about))])
         self._unsent = memoryview(b"")
@@ -47,8 +50,9 @@ class RecordPipe:
         self._flush()
 
     def post(self, copied, parcel: dict) -> bool:
-        """Send this soon. copied: an event after which the tensors in the parcel are on the CPU; None where they are. False where too much waits
-        already; then it is not sent. Raises OSError where the process has ended."""
+        """Send a parcel soon. Returns False, and drops the parcel, if too many are waiting. copied: an event after
+        which the parcel's tensors are on the CPU; None if they are there already. Raises OSError if the process has
+        ended."""
         if len(self._waiting) >= MOST_WAITING:
             return False
         self._waiting.append((copied, parcel))
@@ -64,7 +68,7 @@ class RecordPipe:
         return True
 
     def _flush(self) -> None:
-        """Send what the pipe takes and the device has finished."""
+        """Send as much as the pipe takes and the device has finished."""
         while True:
             if not self._unsent:
                 if not self._waiting or not _there(self._waiting[0][0]):
@@ -78,7 +82,7 @@ class RecordPipe:
             self._unsent = self._unsent[sent:]
 
     def _send_left(self) -> None:
-        """What was left, though no further step may come."""
+        """Send the waiting parcels, even if no further step comes."""
         try:
             while self._waiting or self._unsent:
                 time.sleep(0.1)
@@ -93,7 +97,7 @@ def _there(copied) -> bool:
 
 
 def _plain(parcel: dict | tuple) -> dict | tuple:
-    """The parcel with arrays in the place of tensors."""
+    """The parcel with its tensors as arrays."""
     if isinstance(parcel, tuple):
         return parcel
     return {

@@ -1,7 +1,7 @@
-"""The process that writes the records: parcels come in on standard input, and one file a request grows in the folder.
+"""The process that writes the records: it reads parcels from standard input, and writes one growing file per request.
 
-A line is one write, so that a file ends with a whole line wherever anything is killed. Nothing beyond the bound is written: then all
-records end, and no new one begins.
+A line is one write, so that every file ends with a whole line even if a process is killed. Once the size limit is
+reached, all records end, and no new one begins.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from pathlib import Path
 from engine.serving.vllm.request_record import RequestRecord, Words
 
 MOST_OPEN = 500
-"""Records that grow at once; requests beyond that are not recorded."""
+"""The most records that grow at once; further requests are not recorded."""
 MOST_RECORD = 8_000_000
-"""Bytes of one record: what the page opens."""
+"""The most bytes of one record, which is the limit of the page."""
 
 
 class RecordFolder:
-    """The folder, and the records that grow in it. most: bytes of all records in it together."""
+    """A folder and its unfinished records. most: the most bytes of all records in the folder together."""
 
     def __init__(self, folder: str, most: int, about: dict, words: Words) -> None:
         self._folder, self._about, self._words = Path(folder), about, words
         self._room = most - sum(path.stat().st_size for path in self._folder.glob("*.ndjson"))
         self._open: dict[str, tuple[RequestRecord, int, list[int]]] = {}
-        self._ends = 0  # bytes kept for the ends of all that are open
+        self._ends = 0  # bytes reserved for the summaries of all open records
         self._full = False
 
     def take(self, parcel: dict) -> None:
-        """Write the steps of a parcel into their records."""
+        """Write the steps of a parcel to their records."""
         for name in parcel["ended"]:
             self._close(name)
         for begun in parcel["begun"]:
@@ -69,13 +69,14 @@ class RecordFolder:
             path.unlink()
 
     def _write(self, name: str, line: str, last: bool = False) -> bool:
-        """Whether there was room for the line, and for the ends of all records. last: room was kept for it."""
+        """Write a line to a record. Returns whether there was room for it, besides the summaries of all records. last:
+        the line is a summary, for which room was reserved."""
         record, file, size = self._open[name]
         data = line.encode("utf-8", "replace")
-        kept = 0 if last else self._ends + len(data)
+        reserved = 0 if last else self._ends + len(data)
         if not last and size[0] + len(data) + record.end_bytes > MOST_RECORD:
             return False
-        if len(data) + kept > self._room and not last:
+        if len(data) + reserved > self._room and not last:
             self._full = True
             self.close_all_but(name)
             return False
@@ -91,8 +92,8 @@ class RecordFolder:
         return True
 
     def close_all_but(self, name: str) -> None:
-        for other in [one for one in self._open if one != name]:
-            self._close(other)
+        for closing in [open_name for open_name in self._open if open_name != name]:
+            self._close(closing)
 
     def _close(self, name: str) -> None:
         if name in self._open:
@@ -106,14 +107,15 @@ class RecordFolder:
 
 
 def file_name(request: str, when: float) -> str:
-    """The time, and the request's id as far as a file's name can hold it: a client may choose it."""
+    """A file name from the time and from the characters of the request's id that are safe in one; a client may choose
+    the id."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(when))
     plain = re.sub(r"[^A-Za-z0-9-]+", "-", request).strip("-")[:60]
     return f"{stamp}-{plain}-{zlib.crc32(f'{request} {when}'.encode()):08x}.ndjson"
 
 
 def steps_of(parcel: dict):
-    """Each recorded request of a batch, and its part of the step; none for a parcel without a step."""
+    """Yields each recorded request of a batch with its part of the step; nothing for a parcel without a step."""
     names = parcel.get("names", [])
     written = parcel["written"].tolist() if names else []
     counts = parcel.get("counts") or [0] * len(names)

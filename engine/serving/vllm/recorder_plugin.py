@@ -1,6 +1,7 @@
-"""The plugin that vLLM loads (entry point group ``vllm.general_plugins``). It does nothing unless ``DRAFTSCOPE_RECORD`` names a folder.
+"""The plugin that vLLM loads (entry point group ``vllm.general_plugins``). It does nothing unless ``DRAFTSCOPE_RECORD``
+names a folder.
 
-Whatever goes wrong in it is one line in vLLM's log, and recording ends; no request fails.
+If it fails, it writes one line to vLLM's log, and recording ends; no request fails.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ USUAL_BYTES = 256_000_000
 
 
 class RecordSettings(NamedTuple):
-    """folder: holds the records. most_bytes: limit for all records in the folder together. share: which part of the requests is
-    recorded, 0 to 1."""
+    """The recorder's settings.
+    folder: holds the records. most_bytes: limit for all records in the folder together. share: the share of requests
+    that are recorded, above 0 and at most 1."""
 
     folder: str
     most_bytes: int
@@ -27,13 +29,14 @@ class RecordSettings(NamedTuple):
 
 
 def settings_of(environment: Mapping[str, str]) -> RecordSettings | None:
-    """None where nothing is to be recorded. Raises ValueError, one sentence, for a number that makes no sense."""
+    """The settings in the environment; None if nothing is to be recorded. Raises ValueError, one sentence, for an
+    invalid number."""
     folder = environment.get(FOLDER, "")
     if not folder:
         return None
-    told = environment.get(BYTES, ""), environment.get(SHARE, "")
+    numbers = environment.get(BYTES, ""), environment.get(SHARE, "")
     try:
-        most, share = int(told[0] or USUAL_BYTES), float(told[1] or 1)
+        most, share = int(numbers[0] or USUAL_BYTES), float(numbers[1] or 1)
     except ValueError:
         most, share = 0, 0.0
     if not (most > 0 and 0 < share <= 1):
@@ -44,7 +47,7 @@ def settings_of(environment: Mapping[str, str]) -> RecordSettings | None:
 
 
 def register() -> None:
-    """vLLM calls this in each of its processes. A worker begins to record once it has its model runner."""
+    """Called by vLLM in each of its processes. A worker begins to record once it has its model runner."""
     try:
         settings = settings_of(os.environ)
         if settings is None:
@@ -67,7 +70,8 @@ def register() -> None:
 
 
 def attach(worker, settings: RecordSettings) -> None:
-    """Record the steps of this worker's model runner, if it speculates and is the one whose tokens count."""
+    """Record the steps of this worker's model runner, if it speculates and is the first of the workers that share the
+    model."""
     try:
         if worker.vllm_config.speculative_config is None:
             log.warning("Draftscope records nothing: this server does not speculate.")
@@ -88,14 +92,15 @@ def attach(worker, settings: RecordSettings) -> None:
 
 
 def _is_first(worker) -> bool:
-    """Whether this is the first of the processes that share a model: all of them sample the same tokens."""
+    """Whether this is the first of the processes that hold the last stage of a model; they all sample the same
+    tokens."""
     parallel = worker.vllm_config.parallel_config
     last_stage = worker.rank // parallel.tensor_parallel_size == parallel.pipeline_parallel_size - 1
     return last_stage and worker.rank % parallel.tensor_parallel_size == 0
 
 
 def about(runner) -> dict:
-    """The facts that all records of a server share. tokenizer: its name or folder, and revision."""
+    """The facts that all records of a server share. tokenizer: name or folder, and revision."""
     from vllm import __version__
 
     model, speculative = runner.model_config, runner.speculative_config

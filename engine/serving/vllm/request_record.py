@@ -1,6 +1,6 @@
 """The trace of one request to vLLM, line by line (engine/trace/schema.json).
 
-Drafts are chains. A text ends where vLLM ends it, though the sampler may have kept tokens beyond: those are judged and ignored.
+Drafts are chains. A text ends where vLLM ends it. Tokens that the sampler kept beyond the end are shown as ignored.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from engine.serving.vllm.line_totals import LineTotals
 FAMILIES = {"ngram": "retrieval", "ngram_gpu": "retrieval", "suffix": "retrieval"}
 FAMILIES |= dict.fromkeys(("dflash", "dspark"), "diffusion")
 FAMILIES |= dict.fromkeys(("draft_model", "custom_class"), "chain")
-"""By vLLM's method; all others are heads."""
+"""Family of a drafter by vLLM's method; all other methods are heads."""
 SPARE = 6000
-"""Bytes of a summary besides its text."""
+"""The most bytes of a summary besides its text."""
 
 
 class Words:
-    """Token ids as text. Without the tokenizer each token is called by its number."""
+    """Token ids as text. Without a tokenizer, a token is shown by its number."""
 
     def __init__(self, name: str, revision: str | None) -> None:
         try:
@@ -36,7 +36,7 @@ class Words:
 
 
 class Numbers:
-    """A place (``engine.core.detokenizer.Place``) where no tokenizer is known."""
+    """Replaces ``engine.core.detokenizer.Place`` where there is no tokenizer."""
 
     rest = ""
 
@@ -48,8 +48,8 @@ class Numbers:
 
 
 class RequestRecord:
-    """The record of one request. begun: the notes of ``StepTaps`` on it; about: facts that all requests of the server
-    share."""
+    """The record of one request. begun: the data that ``StepTaps`` noted at its beginning. about: facts that all
+    requests of the server share."""
 
     def __init__(self, begun: dict, about: dict, words: Words) -> None:
         self._begun, self._about = begun, about
@@ -113,8 +113,8 @@ class RequestRecord:
         )
 
     def step(self, step: dict) -> str:
-        """The line of a step, to be kept or dropped; "" where it wrote nothing of this text. step: the request's part of a
-        parcel."""
+        """The line of a step; call ``keep`` or ``drop`` afterwards. "" if the step wrote nothing of this text. step:
+        the request's part of a parcel."""
         spent = {stage: step["milliseconds"][stage] for stage in ("draft", "verify", "judge")}
         if step["discarded"] or self._stop is not None or not step["written"]:
             self._prefill += sum(spent.values())  # a part of the prompt was read
@@ -133,12 +133,12 @@ class RequestRecord:
         return _line(line)
 
     def keep(self) -> None:
-        """Count the last step: its line has been written."""
+        """Count the last step, whose line has been written."""
         self._totals.add(self._line)
         self._beyond += self._over
 
     def drop(self) -> None:
-        """Discard the last step: its line was not written, so the text ends before that step."""
+        """Discard the last step, whose line was not written; the text ends before that step."""
         self._stop = None
 
     def _outcome(self, step: dict) -> dict:
@@ -180,7 +180,7 @@ class RequestRecord:
         }
 
     def _within(self, written: list[int]) -> list[int]:
-        """The tokens up to the end of the text, as vLLM's ``check_stop`` finds it."""
+        """The tokens up to the end of the text, found as in vLLM's ``check_stop``."""
         begun, prompt = self._begun, len(self._begun["prompt"])
         for count, token in enumerate(written, 1):
             size = self._totals.new_tokens + count
@@ -206,7 +206,8 @@ class RequestRecord:
         return faces, ends
 
     def _judgement(self, step: dict, node: int, kept: bool) -> dict:
-        """As vLLM judged: at temperature 0 by the target's favourite, otherwise with a coin against p ÷ q."""
+        """The judgement that vLLM made: at temperature 0 by the target's favourite, otherwise with a coin against p ÷
+        q."""
         if self._about["rule"] == "synthetic":
             return _judgement(node, "synthetic", None, None, float(kept), None)
         if self._begun["temperature"] == 0:
@@ -217,7 +218,7 @@ class RequestRecord:
         return _judgement(node, rule, _short(p), _short(q), accept or 0.0, step["coins"][node])
 
     def _distribution(self, step: dict, node: int, drafted: int, end) -> dict:
-        """p and q before a drafted token: the likeliest tokens, and the drafted one."""
+        """p and q before a drafted token: the likeliest tokens, and the drafted token."""
 
         def few(name: str) -> list:
             values = step.get(f"top_{name}")
@@ -236,7 +237,7 @@ class RequestRecord:
         return {"node": node - 1, "p": few("p"), "q": few("q"), "residual": []}
 
     def summary_line(self) -> str:
-        """Where vLLM has ended the request for another reason than its tokens, it counts as cancelled."""
+        """The summary line. A request that vLLM ended for a reason other than its tokens counts as cancelled."""
         summary = self._totals.summary(self._stop or "cancelled")
         return _line(summary | {"beyond_end": self._beyond})
 
@@ -251,7 +252,7 @@ def _judgement(node: int, rule: str, p, q, accept, coin) -> dict:
 
 
 def _short(value: float | None) -> float | None:
-    """Seven significant digits of a probability; None for what is no number."""
+    """A probability with seven significant digits; None for NaN and infinity."""
     if value is None or not math.isfinite(value):
         return None
     return min(1.0, float(f"{value:.7g}"))

@@ -1,8 +1,8 @@
-"""Reads each step of a vLLM worker where it is judged.
+"""Reads each step of a vLLM worker where the step is judged.
 
-vLLM's rejection sampler is handed the drafted tokens of all requests in one row, the target's logits for each of them after temperature,
-truncation and masks, and q where the drafter has one. What it does with them is the same for every drafter, so none is touched. Of p and q only
-what a trace shows leaves the device; everything else is done in another process.
+vLLM's rejection sampler receives the drafted tokens of all requests in one row, the target's logits for each of them
+after temperature, truncation and masks, and q if the drafter has one. It treats all drafters alike, so no drafter is
+touched. Only the part of p and q that a trace shows leaves the device; everything else is done in another process.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from engine.serving.vllm.record_pipe import RecordPipe
 
 log = logging.getLogger("vllm.draftscope")
 TOP = 8
-"""Tokens shown of each distribution, as in every trace."""
+"""The number of tokens shown of each distribution, as in every trace."""
 BLOCK = 32
-"""Tokens in a block, see ``likeliest``."""
+"""The number of tokens in a block; see ``likeliest``."""
 
 
 class StepTaps:
-    """The taps of one model runner (``vllm.v1.worker.gpu_model_runner.GPUModelRunner``)."""
+    """Observers on the methods of one model runner (``vllm.v1.worker.gpu_model_runner.GPUModelRunner``)."""
 
     def __init__(self, runner, pipe: RecordPipe, share: float) -> None:
-        """share: of the requests that are recorded."""
+        """share: the share of requests that are recorded."""
         self._runner, self._pipe, self._share = runner, pipe, share
         self._recorded: set[str] = set()
         self._left_out: set[str] = set()
@@ -61,7 +61,8 @@ class StepTaps:
     def _around(
         self, work: Callable, before: Callable | None = None, after: Callable | None = None
     ):
-        """The same work with a look before it, at its arguments, or after it: look(result, seconds, *arguments)."""
+        """``work`` with an observer: before(*arguments) is called first, or after(result, seconds, *arguments)
+        afterwards."""
 
         @functools.wraps(work)
         def watched(*given, **named):
@@ -96,7 +97,7 @@ class StepTaps:
             self._post({})
 
     def _begin(self, *_, **__) -> None:
-        """A batch is about to be sampled: note who is in it."""
+        """A batch is about to be sampled: note its requests."""
         self._sampling, self._judged, self._coins = True, {}, None
         batch = self._runner.input_batch
         for name in batch.req_ids[: batch.num_reqs]:
@@ -104,7 +105,7 @@ class StepTaps:
                 self._meet(name)
 
     def _meet(self, name: str) -> None:
-        """A request is seen for the first time, or again after steps of it were lost."""
+        """Decide whether to record a request that is seen for the first time, or again after steps of it were lost."""
         state = self._runner.requests[name]
         params, prompt = state.sampling_params, state.prompt_token_ids
         chosen = zlib.crc32(name.encode()) < self._share * 2**32
@@ -135,14 +136,16 @@ class StepTaps:
     def _judge(
         self, written: Tensor, _seconds: float, drafted, counts, _most, _sums, q, logits, *_, **__
     ) -> None:
-        """written [B, K + 1]; drafted [N]; counts: of each request; q [N, V] or None; logits [N, V]."""
+        """Note the data of the sampler's call. written: [B, K + 1]. drafted: [N]. counts: the number of drafted tokens
+        of each request.
+        q: [N, V] or None. logits: [N, V]."""
         if not (self._sampling and self._recorded):
             return  # vLLM warms up, or nobody is recorded
         self._judged = {"drafted": drafted.int(), "counts": list(counts), "coins": self._coins}
         named = drafted.clamp(min=0).long()[:, None]
         if q is not None:
             self._judged["q"] = q.gather(1, named).float()[:, 0]
-        # where the outcome is at hand, only the rows that were looked at
+        # on a CPU the outcome is known here, so only the walked rows are read
         rows = self._walked(written, counts) if logits.device.type == "cpu" else None
         if rows is not None:
             few = torch.tensor(rows, dtype=torch.long)
@@ -161,7 +164,7 @@ class StepTaps:
             self._judged["top_q"] = q.gather(1, tokens).float()
 
     def _own_rows(self, logits: Tensor, rows: Tensor) -> Tensor:
-        """A copy of these rows, in memory that is kept: new pages cost more than the copy."""
+        """A copy of these rows in a reused buffer, because new memory pages cost more than the copy."""
         if self._rows is None or len(self._rows) < len(rows):
             self._rows = logits.new_empty(len(logits), logits.shape[-1])
         return torch.index_select(logits, 0, rows, out=self._rows[: len(rows)])
@@ -180,7 +183,7 @@ class StepTaps:
         self._drafting = seconds
 
     def _end(self, output, seconds: float, *_, **__) -> None:
-        """The batch has been sampled."""
+        """The batch has been sampled: post its step."""
         self._sampling = False
         batch = self._runner.input_batch
         names = list(batch.req_ids[: batch.num_reqs])
@@ -222,8 +225,8 @@ class StepTaps:
 
 
 def likeliest(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Returns ``logits.topk(count)`` of each row [N, V], in a fifth of its time on a CPU: each of the greatest
-    numbers lies in one of as many blocks, those with the greatest maxima."""
+    """Returns ``logits.topk(count)`` of each row [N, V], in a fifth of its time on a CPU: the ``count`` greatest
+    numbers lie in the ``count`` blocks with the greatest maxima."""
     size = logits.shape[-1] // BLOCK * BLOCK
     if size < 2 * count * BLOCK:
         return logits.topk(min(count, logits.shape[-1]), -1)
@@ -236,5 +239,5 @@ def likeliest(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 
 def _copied(value: Tensor) -> Tensor:
-    """On the CPU, once the device comes to it."""
+    """A copy on the CPU; from a GPU it is complete only after the device's pending work."""
     return value.to("cpu", non_blocking=True) if value.is_cuda else value.detach().clone()

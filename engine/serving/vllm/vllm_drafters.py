@@ -1,13 +1,13 @@
-"""Drafters of this repository inside vLLM, by their class:
+"""Drafters of this repository inside vLLM, named by their class:
 
     --speculative-config '{"method": "custom_class", "model": "engine.serving.vllm.Suffix", "num_speculative_tokens": 8}'
 
-vLLM makes one object. After each step it asks for a draft of every running request (``propose``), a chain, which it judges as
-fixed guesses: texts stay what they are without drafts. Of a tree, the likeliest branch is handed over.
+vLLM makes one object. After each step it requests a draft for every running request (``propose``), a chain, which it
+judges as fixed guesses, so the texts are the same as without drafts. Of a tree, the likeliest branch is handed over.
 
-Requests come without names. Each is recognised by its tokens before the step, which its drafter has seen. A drafter whose
-text does not come again is closed and freed: its request has ended, or will begin anew. What a method learns from one request,
-it uses for all.
+Requests come without names. Each is recognised by its tokens before the step, which its drafter has seen. If a
+drafter's text does not come again, the drafter is closed: its request has ended, or will begin anew. Whatever a method
+learns from one request serves all.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ from engine.methods.token_recycling.drafter import TokenRecyclingDrafter
 
 
 class VllmDrafter:
-    """The object that vLLM calls, for one method with its usual options."""
+    """The object that vLLM calls, for one method with its default options."""
 
     method: ClassVar[type[Drafter]]
     learns_from_logits: ClassVar[bool] = False
@@ -45,11 +45,11 @@ class VllmDrafter:
         target = SimpleNamespace(name=model.model, vocab_size=model.get_vocab_size())
         self._models = SimpleNamespace(target=target, folders={})
         self._memory = Memory()
-        self._requests: dict[bytes, list[Request]] = {}  # by the text so far
+        self._requests: dict[bytes, list[Request]] = {}  # by the tokens of the text so far
         self._logits: Tensor | None = None
 
     def load_model(self, target: torch.nn.Module) -> None:
-        """Listen to the target: some methods learn from the logits of each pass."""
+        """Record the target's logits of each pass, if the method learns from them."""
         if not self.learns_from_logits:
             return
         compute = target.compute_logits
@@ -67,8 +67,9 @@ class VllmDrafter:
         token_ids_cpu: np.ndarray,
         slot_mappings: object = None,
     ) -> list[list[int]]:
-        """Drafted tokens for each request. sampled_token_ids: what the step added to each; nothing while a prompt is being
-        read. num_tokens_no_spec [R], token_ids_cpu [R, T]: the texts."""
+        """Drafted tokens for each request. sampled_token_ids: the tokens that the step added to each request; empty
+        while its prompt is being read. num_tokens_no_spec: [R], the lengths of the texts. token_ids_cpu: [R, T], their
+        tokens."""
         before, self._requests = self._requests, {}
         running: list[Request | None] = []
         for sampled, length, row in zip(
@@ -100,8 +101,8 @@ class VllmDrafter:
         return self.method.build(settings, self._models)
 
     def _rows(self, drafted: Sequence[int]) -> list[Tensor | None]:
-        """The target's logits after the root and each drafted token of each request. vLLM may have left out drafted tokens, or
-        computed other logits since; then they are not known."""
+        """For each request, the target's logits after the root and each drafted token. None for all requests if the
+        numbers of rows do not agree, because vLLM has dropped drafted tokens or computed other logits since."""
         logits, self._logits = self._logits, None
         counts = [count + 1 for count in drafted]
         if logits is None or len(logits) != sum(counts):
@@ -110,17 +111,18 @@ class VllmDrafter:
 
 
 class Request:
-    """A request, its drafter, and the tokens it drafted last."""
+    """A request, its drafter, and its last draft."""
 
     def __init__(self, drafter: Drafter, text: list[int], new: int, memory: Memory) -> None:
-        """new: tokens at the end of the text that are no longer the prompt."""
+        """new: the number of tokens at the end of the text that do not belong to the prompt."""
         self.drafter, self._text = drafter, text
         self.drafted = DraftTree()
         prompt = tuple(text[: len(text) - new])
         drafter.begin(Start(prompt, Sampling(), Chance.of(0).drafting, memory=memory))
 
     def observe(self, sampled: list[int], logits: Tensor | None) -> None:
-        """sampled: the drafted tokens that were kept, and one more. logits: [drafted + 1, V], or None."""
+        """Report a step to the drafter. sampled: the kept drafted tokens, and one more token. logits: [drafted + 1, V],
+        or None."""
         kept = len(sampled) - 1
         final = "bonus" if kept == len(self.drafted) else "recovered"
         root, position = self._text[-1], len(self._text)
@@ -145,7 +147,8 @@ class Request:
 
 
 def likeliest_branch(tree: DraftTree) -> list[int]:
-    """The tokens of the branch that follows the child with the greatest q at every node; without q, the first child."""
+    """The tokens of a branch: at every node it follows the child with the greatest q, or the first child if none has a
+    q."""
     branch, place = [], ROOT
     while children := tree.children(place):
         place = max(children, key=lambda node: tree.q[node] or 0.0)
@@ -158,8 +161,8 @@ class Suffix(VllmDrafter):
 
 
 class SuffixHybrid(VllmDrafter):
-    """Without its draft model: where fewer copied tokens are expected to be kept than half of those that vLLM takes, nothing
-    is drafted."""
+    """The suffix hybrid without its draft model. If fewer copied tokens are expected to be kept than half of the
+    draft's length, nothing is drafted."""
 
     method = SuffixHybridDrafter
 

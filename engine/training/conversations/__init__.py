@@ -1,7 +1,7 @@
-"""Requests to a chat model: conversations to be answered by a target, whose drafters learn from its answers.
+"""Makes conversations for a chat model: the user's requests, which a target answers. Drafters learn from the answers.
 
-Every kind of request is a function of a random generator and the ``Material`` that it may quote. A conversation is held
-out by a hash of its first request, as the generators' examples are.
+Every kind of request is a function of a random generator and of the ``Material`` that it may quote. Whether a
+conversation is held out is decided by a hash of its first request, like the examples of the generators.
 """
 
 from __future__ import annotations
@@ -64,8 +64,9 @@ FOLLOW_UPS = [
 
 @dataclass(frozen=True)
 class Conversation:
-    """kind: the name of its request's function. turns: what the user says, one after the other; after each the target
-    answers. system: what stands before all turns, or None."""
+    """The user's part of a conversation. kind: the name of the function that made the first request. turns: the texts
+    of the user's turns; the target answers after each. system: the text of the system turn before all others; None:
+    there is none."""
 
     kind: str
     turns: tuple[str, ...]
@@ -73,17 +74,18 @@ class Conversation:
 
 
 def conversations(material: Material, seed: int, held_out: bool = False) -> Iterator[Conversation]:
-    """Endless different conversations, the same for the same seed; none contains a shipped prompt."""
+    """An endless stream of different conversations, the same for the same seed. No first request contains a shipped
+    prompt. held_out: whether all of them are held out, or none."""
     rng = random.Random(f"conversations/{seed}/{held_out}")
     makers, weights = [*SHARES], [*SHARES.values()]
     seen: set[str] = set()
     while True:
         make = rng.choices(makers, weights)[0]
-        asked = make(rng, material)
+        request = make(rng, material)
         second = rng.choice(FOLLOW_UPS) if rng.random() < WITH_SECOND_TURN else None
         system = rng.choice(SYSTEMS) if rng.random() < WITH_SYSTEM else None
-        if asked in seen or is_held_out(asked) != held_out or holds_prompt(asked):
+        if request in seen or is_held_out(request) != held_out or holds_prompt(request):
             continue
-        seen.add(asked)
-        turns = (asked,) if second is None else (asked, second)
+        seen.add(request)
+        turns = (request,) if second is None else (request, second)
         yield Conversation(make.__name__, turns, system)

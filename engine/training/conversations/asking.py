@@ -1,4 +1,4 @@
-"""Requests that need knowledge only: questions, explanations, comparisons, advice, lists."""
+"""Requests that need only knowledge: questions, explanations, comparisons, advice, lists."""
 
 from __future__ import annotations
 

@@ -13,8 +13,9 @@ SHORTEST, LONGEST = 160, 1100  # characters of a passage
 
 @dataclass(frozen=True)
 class Material:
-    """passages: paragraphs of prose. sentences: single ones. problems: worked questions of arithmetic, without the
-    answers. programs: (what it does, code). vocabulary: of the generators."""
+    """Texts to quote. passages: paragraphs of prose. sentences: single sentences of the passages. problems: arithmetic
+    problems in words, without answers. programs: pairs of a description and Python code. vocabulary: the vocabulary of
+    the generators."""
 
     passages: list[str] = field(default_factory=list)
     sentences: list[str] = field(default_factory=list)
@@ -24,7 +25,7 @@ class Material:
 
     @classmethod
     def of(cls, texts: dict[str, list[str]], vocabulary: Vocabulary) -> Material:
-        """texts: those of the corpora (``corpus.read_corpora``), by source."""
+        """The material in these corpora. texts: source -> texts (``corpus.read_corpora``)."""
         prose = [
             text
             for source in ("picture book", "fable", "simple tale", "fairytale", "tale", "story")
@@ -42,13 +43,14 @@ class Material:
         return cls(passages, sorted(set(sentences)), problems, programs, vocabulary)
 
     def passage(self, rng: random.Random, longest: int = LONGEST) -> str:
-        """A passage of prose, at most this many characters long."""
+        """A random passage of prose of at most ``longest`` characters. Without passages, a paragraph made from the
+        vocabulary, of any length."""
         if not self.passages:
             return paragraph(rng, self.vocabulary, 3, 5)
         for _ in range(50):
-            found = rng.choice(self.passages)
-            if len(found) <= longest:
-                return found
+            candidate = rng.choice(self.passages)
+            if len(candidate) <= longest:
+                return candidate
         return rng.choice(self.passages)[:longest].rpartition(" ")[0]
 
     def sentence(self, rng: random.Random) -> str:
@@ -58,15 +60,15 @@ class Material:
 
 
 def _passages(text: str) -> list[str]:
-    """Runs of whole paragraphs of a readable length."""
-    found, run = [], ""
+    """The passages of a text: runs of whole paragraphs, of SHORTEST to LONGEST characters."""
+    runs, run = [], ""
     for part in re.split(r"\n\s*\n", text):
         part = " ".join(part.split())
         if run and len(run) + len(part) > LONGEST:
-            found.append(run)
+            runs.append(run)
             run = ""
         run = f"{run} {part}".strip()
-    return [each for each in [*found, run] if SHORTEST <= len(each) <= LONGEST]
+    return [passage for passage in [*runs, run] if SHORTEST <= len(passage) <= LONGEST]
 
 
 def _question_of(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Requests for something made up: stories, poems, letters, dialogues, speeches."""
+"""Requests for invented texts: stories, poems, letters, dialogues, speeches."""
 
 from __future__ import annotations
 

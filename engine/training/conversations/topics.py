@@ -1,4 +1,4 @@
-"""The topics of the questions: short noun phrases by field, and the people, places and words of everyday requests."""
+"""Lists of topics for requests, by field, and of people, places and things that occur in requests."""
 
 from __future__ import annotations
 
@@ -106,4 +106,4 @@ TOWNS = _phrases(
 )
 
 SUBJECTS = [*SCIENCE, *TECHNOLOGY, *HISTORY, *SOCIETY, *ARTS, *DAILY, *PLACES, *ANIMALS]
-"""Everything that one can be asked to explain."""
+"""All topics that a request may ask to explain."""

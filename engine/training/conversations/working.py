@@ -1,4 +1,4 @@
-"""Requests with something to work on: code, edits, summaries, extraction, JSON, translation, sums."""
+"""Requests that give material to work on, or a task: code, edits, summaries, extraction, JSON, translation, sums."""
 
 from __future__ import annotations
 
@@ -89,18 +89,18 @@ def code(rng: random.Random, material: Material) -> str:
         task, _ = rng.choice(material.programs)
         return rng.choice(CODE_ORDERS).format(task)
     deed, language = rng.choice(DEEDS), rng.choice(OTHER_LANGUAGES)
-    asked = rng.choice(TASKS).format(deed, language=language)
-    return rng.choice(CODE_ORDERS).format(asked)
+    task_text = rng.choice(TASKS).format(deed, language=language)
+    return rng.choice(CODE_ORDERS).format(task_text)
 
 
 def program(rng: random.Random, material: Material) -> str:
     """A request to explain or change a program."""
     if material.programs and rng.random() < 0.8:
-        _, found = rng.choice(material.programs)
+        _, source = rng.choice(material.programs)
     else:
-        made = next(examples("code", rng.randrange(1 << 30), material.vocabulary))
-        found = made.text
-    return f"{rng.choice(PROGRAM_ORDERS)}\n\n```python\n{found[:LONGEST_CODE].strip()}\n```"
+        example = next(examples("code", rng.randrange(1 << 30), material.vocabulary))
+        source = example.text
+    return f"{rng.choice(PROGRAM_ORDERS)}\n\n```python\n{source[:LONGEST_CODE].strip()}\n```"
 
 
 def edit(rng: random.Random, material: Material) -> str:
@@ -126,7 +126,7 @@ def translation(rng: random.Random, material: Material) -> str:
 
 
 def arithmetic(rng: random.Random, material: Material) -> str:
-    """A request to solve a sum, or a problem in words."""
+    """A request to solve a sum, or an arithmetic problem in words."""
     if material.problems and rng.random() < 0.6:
         return rng.choice(PROBLEM_ORDERS).format(rng.choice(material.problems))
     a, operator, b = easy_sum(rng) if rng.random() < 0.5 else large_sum(rng)
@@ -159,13 +159,15 @@ def record(rng: random.Random, material: Material) -> str:
     make = rng.choice([_person, _article])
     rows = [make(rng) for _ in range(rng.randint(1, 4))]
     keys = ", ".join(rows[0])
-    told = "; ".join(", ".join(f"{key}: {value}" for key, value in row.items()) for row in rows)
+    described = "; ".join(
+        ", ".join(f"{key}: {value}" for key, value in row.items()) for row in rows
+    )
     written = json.dumps(rows, indent=rng.choice([None, 2]), ensure_ascii=False)
     number = rng.randint(2, 6)
     return rng.choice(
         [
-            f"Write this as JSON with the keys {keys}: {told}",
-            f"Turn this into a Markdown table: {told}",
+            f"Write this as JSON with the keys {keys}: {described}",
+            f"Turn this into a Markdown table: {described}",
             f"Write {number} JSON records with the keys {keys}. Invent the values.",
             f"Write a CSV file with the columns {keys} and {number} rows.",
             f"Convert this JSON to YAML:\n{written}",
@@ -190,16 +192,16 @@ def _sentence_of(row: dict) -> str:
 def items(rng: random.Random, material: Material) -> str:
     """A request to sort, reverse, filter or count a list."""
     pool = rng.choice([ITEMS, FIRST_NAMES, TOWNS, COLOURS, [str(n) for n in range(100)]])
-    some = ", ".join(rng.sample(pool, rng.randint(4, 9)))
+    list_text = ", ".join(rng.sample(pool, rng.randint(4, 9)))
     return rng.choice(
         [
-            f"Sort this list: {some}",
-            f"Reverse the order of these: {some}",
-            f"Number these items: {some}",
-            f"Which of these is the longest word? {some}",
-            f"Put these into a bulleted list: {some}",
-            f"Repeat this list, then say how many items it has: {some}",
-            f"Write one sentence about each of these: {some}",
-            f"Group these in a sensible way: {some}",
+            f"Sort this list: {list_text}",
+            f"Reverse the order of these: {list_text}",
+            f"Number these items: {list_text}",
+            f"Which of these is the longest word? {list_text}",
+            f"Put these into a bulleted list: {list_text}",
+            f"Repeat this list, then say how many items it has: {list_text}",
+            f"Write one sentence about each of these: {list_text}",
+            f"Group these in a sensible way: {list_text}",
         ]
     )

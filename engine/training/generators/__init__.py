@@ -1,7 +1,8 @@
-"""Unlimited text: each module makes (prompt, answer) examples of one workload from a seeded generator.
+"""Generators of unlimited text: each module makes (prompt, answer) examples of one workload from a seeded random
+generator.
 
-An example is held out by a hash of its prompt, so training text and the prompts that ship in `presets/prompts`
-can never overlap: training drops the held-out examples, and the prompt files hold nothing else.
+A hash of its prompt decides whether an example is held out. Training drops held-out examples, and the shipped files in
+`presets/prompts` have only held-out examples. So training text and shipped prompts can never overlap.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from engine.training.generators import arithmetic, chat, code, edits, operations
 from engine.training.generators.words import Vocabulary, is_held_out
 
 __all__ = ["ALL_MAKERS", "DRILLS", "MAKERS", "Example", "examples", "is_held_out"]
-# The workloads, each with a file of shipped prompts.
+# Workload -> its generator; each workload has a file of shipped prompts.
 MAKERS = {
     "arithmetic": arithmetic.make,
     "code": code.make,
@@ -22,14 +23,14 @@ MAKERS = {
     "operations": operations.make,
     "edit": edits.make,
 }
-# Single kinds of examples, for a training that needs more of them.
+# Generators of a single kind of example, for trainings that need more of this kind.
 DRILLS = {"append": edits.append, "replace": operations.replace}
 ALL_MAKERS = MAKERS | {"chat": chat.make} | DRILLS
 
 
 @dataclass(frozen=True)
 class Example:
-    """A text of a corpus is an answer without a prompt."""
+    """A document with its workload. A text of a corpus is an answer with an empty prompt."""
 
     workload: str
     prompt: str
@@ -43,7 +44,8 @@ class Example:
 def examples(
     workload: str, seed: int, vocabulary: Vocabulary, held_out: bool = False
 ) -> Iterator[Example]:
-    """An endless stream of examples of one workload; the same seed gives the same stream."""
+    """An endless stream of examples of one workload, the same for the same seed. held_out: whether all of them are held
+    out, or none."""
     rng = random.Random(f"{workload}/{seed}")
     while True:
         prompt, answer = ALL_MAKERS[workload](rng, vocabulary)

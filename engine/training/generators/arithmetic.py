@@ -1,4 +1,4 @@
-"""Worked arithmetic: easy sums in bare form, harder ones column by column, and short word problems."""
+"""Examples of arithmetic: lists of easy sums, larger sums worked column by column, and short word problems."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _plural(word: str) -> str:
 
 
 def easy_sum(rng: random.Random) -> tuple[int, str, int]:
-    """A sum that is known by heart."""
+    """A random easy sum (``is_easy``), as (number, operator, number)."""
     operator = rng.choice("++--*")
     if operator == "*":
         return rng.randint(0, 10), "*", rng.randint(0, 10)
@@ -28,7 +28,8 @@ def easy_sum(rng: random.Random) -> tuple[int, str, int]:
 
 
 def large_sum(rng: random.Random, operator: str | None = None) -> tuple[int, str, int]:
-    """A sum for the columns: numbers of one to four digits; in a product the second has one digit."""
+    """A random sum for column-by-column work, as (number, operator, number). Numbers have one to four digits; the
+    second number of a product has one digit."""
     operator = operator or rng.choice("+++--*")
     a, b = (rng.randint(0, 10 ** rng.choice([1, 2, 2, 3, 3, 4]) - 1) for _ in range(2))
     if operator == "*":
@@ -52,7 +53,7 @@ def in_steps(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
 
 
 def stepwise(a: int, operator: str, b: int) -> tuple[str, str]:
-    """The sum step by step, a column a line."""
+    """The prompt and the answer of a sum worked step by step, with one line per column."""
     verb = OPERATIONS[operator][0]
     answer = f"{in_lines(a, operator, b)}\nAnswer: {value(a, operator, b)}"
     return f"{verb} step by step: {a} {operator} {b}\n", answer
@@ -75,25 +76,25 @@ def table(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
 
 def _more(rng: random.Random, name: str, other: str, things: str) -> tuple[str, str, int]:
     a, b = rng.randint(2, 60), rng.randint(2, 40)
-    told = rng.choice(
+    clause = rng.choice(
         [
             f"{name} has {a} {things}. {other} gives {name} {b} more {things}.",
             f"{name} has {a} {things}. Then {name} finds {b} more {things}.",
             f"There are {a} {things} in the box. {name} puts {b} more {things} into the box.",
         ]
     )
-    who, ask = ("The box", "does the box have") if "box" in told else (name, f"does {name} have")
+    who, ask = ("The box", "does the box have") if "box" in clause else (name, f"does {name} have")
     answer = f"{who} starts with {a} {things}. {worked(a, '+', b)}. {who} has {a + b} {things} now."
-    return f"{told} How many {things} {ask} now?", answer, a + b
+    return f"{clause} How many {things} {ask} now?", answer, a + b
 
 
 def _fewer(rng: random.Random, name: str, other: str, things: str) -> tuple[str, str, int]:
     b, left = rng.randint(2, 40), rng.randint(2, 50)
     a = b + left
-    told = rng.choice(
+    clause = rng.choice(
         [f"gives {b} {things} to {other}", f"loses {b} {things}", f"sells {b} {things}"]
     )
-    question = f"{name} has {a} {things}. {name} {told}. How many {things} does {name} have left?"
+    question = f"{name} has {a} {things}. {name} {clause}. How many {things} does {name} have left?"
     answer = (
         f"{name} starts with {a} {things}. {worked(a, '-', b)}. {name} has {left} {things} left."
     )

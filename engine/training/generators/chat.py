@@ -1,4 +1,5 @@
-"""Chats: a short instruction under the chat template, sometimes with a system turn before it or a follow-up turn."""
+"""Examples of chats: a short instruction in the chat template, sometimes with a system turn before it or a follow-up
+turn."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ WELCOMES = ["You are welcome!", "You are welcome. What is next?", "I am happy to
 
 
 def make(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
-    """(everything up to the assistant's last turn, the text of that turn with its end)"""
+    """A chat, as (the text up to the assistant's last turn, the text of that turn with its end token)."""
     turns: list[tuple[str, str]] = []
     if vocabulary.sentences and rng.random() < 0.06:
         turns = [("system", "Answer in one sentence."), *one_sentence(rng, vocabulary)]

@@ -1,4 +1,4 @@
-"""The tasks of a chat: each gives turns, (role, content), the last of them the assistant's."""
+"""The tasks of chats. Each function makes the turns of a task, as (role, content); the last turn is the assistant's."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def _exchange(question: str, answer: str) -> Turns:
 
 
 def _named(word: str) -> str:
-    """dog -> a dog, Tom -> Tom"""
+    """The word with an article, "dog" -> "a dog"; a capitalised word stays as it is, "Tom" -> "Tom"."""
     return word if word[0].isupper() else with_article(word)
 
 
 def _subjects(text: str) -> list[str]:
-    """Known words at the beginning of the text, in order of appearance."""
+    """The different words of ``KNOWN`` in the first 250 characters of the text, in their order there."""
     return list(dict.fromkeys(w for w in re.findall(r"\w+", text[:250]) if w in KNOWN))
 
 
 def story(rng: random.Random, vocabulary: Vocabulary) -> Turns:
-    """A story of the corpus, requested by words from its beginning."""
+    """A request for a story about one or two words, and a story of the corpus that has these words at its beginning."""
     while True:
         text = (
             rng.choice(vocabulary.stories)
@@ -73,7 +73,7 @@ def story(rng: random.Random, vocabulary: Vocabulary) -> Turns:
 
 
 def one_sentence(rng: random.Random, vocabulary: Vocabulary) -> Turns:
-    """A sentence with the requested word, for the system turn that allows only one sentence."""
+    """A request with an answer of one sentence, for chats whose system turn allows only one sentence."""
     if rng.random() < 0.3:
         return _exchange(*_sum_question(rng, easy_sum(rng)))
     while True:
@@ -104,8 +104,8 @@ def problem(rng: random.Random, vocabulary: Vocabulary) -> Turns:
 
 
 def lists(rng: random.Random, vocabulary: Vocabulary) -> Turns:
-    """Sort, reverse, shuffle, remove from or replace in a list; sometimes the next turn changes the answer
-    again."""
+    """A request to sort, reverse or shuffle a list, or to remove or replace one of its items. Sometimes a second
+    request changes the answer again."""
     numbers = rng.random() < 0.3
     count = rng.randint(2, 9)
     items = (
@@ -166,7 +166,8 @@ def copy(rng: random.Random, vocabulary: Vocabulary) -> Turns:
 
 
 def record(rng: random.Random, vocabulary: Vocabulary) -> Turns:
-    """Records and forms, requested in the words of the templates, or nearly so."""
+    """A request for a record, table, form or letter of the generator ``records``, in the words of its prompt or similar
+    words."""
     prompt, answer = rng.choice(
         [records.json_lines, records.json_lines, records.table, records.form, records.letter]
     )(rng, vocabulary)

@@ -1,4 +1,5 @@
-"""Small Python functions from frames: the names, the operators and the wording vary, the code is always right."""
+"""Examples of code: small Python functions made from frames. Names, operators and wording vary; the code is always
+right."""
 
 from __future__ import annotations
 
@@ -160,22 +161,23 @@ WEIGHTS = [2, 5, 5, 3, 1, 1, 1, 2, 1, 1, 0.5, 2, 1, 1.5]
 
 
 def _function(rng: random.Random) -> tuple[str, str]:
-    """(comment and signature, the rest)"""
+    """A random function, as (comment and signature, body)."""
     comment, signature, body = rng.choices(FRAMES, WEIGHTS)[0](rng)
     return f"# {comment}\ndef {signature}:", f"\n{body}"
 
 
 def make(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
-    """A comment that says what to do, and the function; sometimes other functions come before it in the file.
+    """An example: a comment and a signature, and the body of the function. Sometimes the prompt has other functions
+    before the comment.
 
-    The prompt ends before the line break, because the tokenizer joins the break with the indent.
+    The prompt ends before the line break, because the tokenizer joins the line break with the indent.
     """
     head, body = _function(rng)
     before = []
     for _ in range(rng.choices([0, 1, 2], [5, 2, 1])[0]):
-        other, rest = _function(rng)
-        if not is_held_out(other):
-            before.append(f"{other}{rest}\n\n\n")
-    if is_held_out(head):  # held out wherever it stands
+        signature, rest = _function(rng)
+        if not is_held_out(signature):
+            before.append(f"{signature}{rest}\n\n\n")
+    if is_held_out(head):  # without other functions before it, the example is held out, too
         before = []
     return "".join(before) + head, body

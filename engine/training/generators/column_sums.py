@@ -1,7 +1,7 @@
-"""Sums column by column, from the ones upwards: every line needs one-digit facts only, so a small model can get it
-right.
+"""Works sums column by column, from the ones upwards. Every line needs only sums of single digits, so a small model can
+learn it.
 
-The digits that were written are then named in reading order, and the result repeats them.
+After the columns, a line names the written digits in reading order, and the result repeats them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _add(a: int, b: int) -> tuple[list[str], list[int]]:
 
 
 def _subtract(a: int, b: int) -> tuple[list[str], list[int]]:
-    """Needs a >= b."""
+    """The steps of a - b by column, and the written digits, the ones first. Requires a >= b."""
     steps, written, borrow = [], [], 0
     for place in range(len(str(a))):
         x, y = _digit(a, place), _digit(b, place)
@@ -39,7 +39,7 @@ def _subtract(a: int, b: int) -> tuple[list[str], list[int]]:
 
 
 def _multiply(a: int, b: int) -> tuple[list[str], list[int]]:
-    """Needs b < 10."""
+    """The steps of a * b by column, and the written digits, the ones first. Requires b < 10."""
     steps, written, carry = [], [], 0
     for place in range(len(str(a))):
         x = _digit(a, place)
@@ -69,7 +69,7 @@ def value(a: int, operator: str, b: int) -> int:
 
 
 def column_steps(a: int, operator: str, b: int) -> list[str]:
-    """A text for each column, and a last text that names the written digits in reading order."""
+    """The texts of the steps: one for each column, and a last one that names the written digits in reading order."""
     steps, written = OPERATIONS[operator][1](a, b)
     lines = [f"{place}: {step}" for place, step in zip(PLACES, steps, strict=False)]
     named = [f"{place} {digit}" for place, digit in zip(PLACES, written, strict=False)]
@@ -82,20 +82,21 @@ def in_lines(a: int, operator: str, b: int) -> str:
 
 
 def in_a_sentence(a: int, operator: str, b: int) -> str:
-    """The sum with its columns, ending in `a + b = c`."""
+    """The sum with its columns in one sentence, which ends with `a + b = c`."""
     shown = f"{a} {operator} {b}"
     return f"{shown}: {'; '.join(column_steps(a, operator, b))}. {shown} = {value(a, operator, b)}"
 
 
 def is_easy(a: int, operator: str, b: int) -> bool:
-    """Known by heart: within twenty, the small table, or round tens."""
+    """Whether a sum is easy: a product of numbers up to ten, a sum or difference of numbers up to twenty, or one of two
+    multiples of ten."""
     if operator == "*":
         return max(a, b) <= 10
     return max(a, b, value(a, operator, b)) <= 20 or a % 10 == b % 10 == 0
 
 
 def worked(a: int, operator: str, b: int) -> str:
-    """The sum by heart where it is easy, else by columns."""
+    """The sum with its result: directly if it is easy, else with its columns."""
     if is_easy(a, operator, b):
         return f"{a} {operator} {b} = {value(a, operator, b)}"
     return in_a_sentence(a, operator, b)

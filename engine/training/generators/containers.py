@@ -1,4 +1,4 @@
-"""Frames of Python functions of lists and dictionaries."""
+"""Frames of Python functions on lists and dictionaries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edits: a text given once, then written again with one thing changed."""
+"""Examples of edits: the prompt has a text, and the answer repeats it with one change."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ WORD_KINDS = [NAMES, ANIMALS, THINGS, COLOURS, ADJECTIVES, PLACES, VERBS]
 
 
 def _change_word(rng: random.Random, text: str) -> tuple[str, str, str] | None:
-    """(old, new, edited text), the new word of the same kind as the old; None where the text has no known
-    word."""
+    """A change of one word, as (old word, new word of the same kind, edited text); None if the text has no word of
+    ``WORD_KINDS``."""
     present = set(re.findall(r"\w+", text))
-    found = [(word, kind) for kind in WORD_KINDS for word in kind if word in present]
-    if not found:
+    candidates = [(word, kind) for kind in WORD_KINDS for word in kind if word in present]
+    if not candidates:
         return None
-    old, kind = rng.choice(found)
+    old, kind = rng.choice(candidates)
     new = rng.choice([word for word in kind if word != old])
     return old, new, re.sub(rf"\b{old}\b", new, text)
 
@@ -58,7 +58,7 @@ def rename(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
 
 def append(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
     text, extra = paragraph(rng, vocabulary, 1, 4), paragraph(rng, vocabulary, 1, 1)
-    while '"' in extra:  # the sentence stands between quotation marks
+    while '"' in extra:  # in the prompt the sentence stands between quotation marks
         extra = paragraph(rng, vocabulary, 1, 1)
     return (
         f'Edit: add the sentence "{extra}" at the end.\nText: {text}\nOutput:',

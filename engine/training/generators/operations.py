@@ -1,7 +1,8 @@
-"""Text and list operations in fixed formats: copy, reverse, sort, shuffle, replace, remove, number, join, repeat.
+"""Examples of operations on texts and lists, in fixed formats: copy, reverse, sort, shuffle, replace, remove, number,
+join, repeat.
 
-Copying must not be learned word by word, so a good share of the sources are random words and digits, which only
-induction (find the earlier occurrence, repeat what followed) can repeat.
+A model must not learn copying word by word. So many sources are random words and digits, which only induction can
+repeat: to find the earlier occurrence of a token and repeat the token after it.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def sort(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
 
 
 def shuffle(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
-    """Any order is right, so the target's own distribution is wide (a task of ParallelBench)."""
+    """An example of shuffling a list, a task of ParallelBench. Any order is right, so the target's law is wide."""
     items = _items(rng, vocabulary, 3, 7)
     return f"Shuffle: {' '.join(items)}\nOutput:", f" {' '.join(rng.sample(items, len(items)))}"
 

@@ -1,4 +1,5 @@
-"""Templated text: JSON records, forms, tables and lists in which most of each line repeats the one before."""
+"""Examples of templated text: JSON records, forms, tables, letters and lists, in which most of a line repeats the line
+before."""
 
 from __future__ import annotations
 
@@ -60,14 +61,14 @@ def json_lines(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
 
 def json_indented(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
     record = _record(rng, _keys(rng))
-    given = ", ".join(f"{key} = {json.dumps(value)}" for key, value in record.items())
-    return f"JSON: {given}\n", json.dumps(record, indent=2)
+    details = ", ".join(f"{key} = {json.dumps(value)}" for key, value in record.items())
+    return f"JSON: {details}\n", json.dumps(record, indent=2)
 
 
 def form(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
     record = _record(rng, _keys(rng, 3, 6))
-    given = ", ".join(str(value) for value in record.values())
-    return f"Form with {', '.join(record)}: {given}\n", "\n".join(
+    details = ", ".join(str(value) for value in record.values())
+    return f"Form with {', '.join(record)}: {details}\n", "\n".join(
         f"{k.capitalize()}: {v}" for k, v in record.items()
     )
 
@@ -114,12 +115,12 @@ def steps(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
 
 
 def prices(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
-    """Items and prices of the prompt, one per line, then the number of items."""
+    """An example of a bill: the items and prices of the prompt, one per line, then the number of items."""
     items = rng.sample(FOODS, rng.randint(2, 6))
     costs = [rng.randint(1, 9) for _ in items]
-    given = ", ".join(f"{item} {cost}" for item, cost in zip(items, costs, strict=True))
+    details = ", ".join(f"{item} {cost}" for item, cost in zip(items, costs, strict=True))
     lines = [f"1 {item}: {cost} coins" for item, cost in zip(items, costs, strict=True)]
-    return f"Bill for {given}.\n", "\n".join([*lines, f"Items: {len(items)}"])
+    return f"Bill for {details}.\n", "\n".join([*lines, f"Items: {len(items)}"])
 
 
 def csv_lines(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:

@@ -1,4 +1,5 @@
-"""The small English vocabulary of the generators, sentences built from it, and which prompts are held out."""
+"""The small English vocabulary of the generators, sentences made from it, and the rule by which prompts are held
+out."""
 
 from __future__ import annotations
 
@@ -71,20 +72,21 @@ WORDS = sorted({*ANIMALS, *THINGS, *FOODS, *COLOURS, *ADJECTIVES, *VERBS, *PLACE
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The source of sentences and word lists: built in, and extended by the corpora where they are available."""
+    """The words, sentences and stories from which generators draw. By default the built-in words;
+    ``corpus.make_vocabulary`` takes more from the corpora."""
 
     words: list[str] = field(default_factory=lambda: WORDS)
     sentences: list[str] = field(default_factory=list)
-    stories: list[str] = field(default_factory=list)  # short ones, for the chat examples
+    stories: list[str] = field(default_factory=list)  # short stories for the examples of chats
 
 
 def with_article(word: str) -> str:
-    """old -> an old"""
+    """The word with its indefinite article, "old" -> "an old"."""
     return f"an {word}" if word[0] in "aeiou" else f"a {word}"
 
 
 def sentence(rng: random.Random, vocabulary: Vocabulary) -> str:
-    """One sentence: from a story when there are stories, else (and half the time anyway) from a frame."""
+    """A random sentence, made from a frame; if the vocabulary has sentences, half of the time one of these instead."""
     if vocabulary.sentences and rng.random() < 0.5:
         return rng.choice(vocabulary.sentences)
     name, other = rng.sample(NAMES, 2)
@@ -110,7 +112,8 @@ def paragraph(rng: random.Random, vocabulary: Vocabulary, low: int, high: int) -
 
 
 def word_list(rng: random.Random, vocabulary: Vocabulary, count: int) -> list[str]:
-    """Different words: of one kind, of all kinds, or of the whole corpus (random words teach copying itself)."""
+    """Up to ``count`` different words, all from one random list: of one kind, of all kinds, or of the whole vocabulary.
+    Random words teach copying itself."""
     pool = rng.choice(
         [ANIMALS, THINGS, FOODS, COLOURS, NAMES, WORDS, vocabulary.words, vocabulary.words]
     )
@@ -121,5 +124,5 @@ HELD_OUT_ONE_IN = 40
 
 
 def is_held_out(prompt: str) -> bool:
-    """Whether training must never see a prompt: decided by a hash of it, so that no list has to be kept."""
+    """Whether a prompt is held out from training. A hash of the prompt decides this, so no list is needed."""
     return zlib.crc32(prompt.strip().encode()) % HELD_OUT_ONE_IN == 0

@@ -1,2 +1,2 @@
-"""The image family: small pictures of digits, drawn by this package and coded as tokens, and the model that
-learns to write them."""
+"""The image family: this package draws small pictures of digits, codes them as tokens, and trains a model that writes
+them."""

@@ -1,8 +1,8 @@
-"""Pictures of handwritten-looking digits, drawn from a few strokes each; no two are alike. And pictures as tokens: a patch
-of pixels is a token, and a digit before the patches says what to draw.
+"""Draws pictures of digits that look handwritten, and codes pictures as tokens.
 
-Every possible patch has its own token, so a picture is kept exactly. The text of a patch is its pixels in shades, so that
-a terminal also shows the picture.
+A digit has a few strokes, which are varied at random, so no two pictures are equal. In the tokens of a picture, the
+digit comes first, then a token for each patch of pixels. Every possible patch has its own token, so the coding is
+exact. The text of a patch is its pixels as shades, so that a terminal can show the picture.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from transformers import PreTrainedTokenizerFast
 
 from engine.model.picture import Picture
 
-SIDE = 16  # pixels
-LEVELS = 4  # of grey; 0 is the paper
+SIDE = 16  # pixels along a side of the picture
+LEVELS = 4  # levels of grey; 0 is the paper
 PICTURE = Picture(width=SIDE, height=SIDE, patch=2, levels=LEVELS, first=0)
 SHADES = "·░▒█"
 END, ANY = "<|endoftext|>", "<|any|>"
@@ -29,7 +29,8 @@ VOCABULARY = FIRST_DIGIT + 10
 
 
 def _arc(x: float, y: float, wide: float, high: float, start: float, end: float, points: int = 9):
-    """Points on an ellipse around (x, y), angles in turns, clockwise from the right."""
+    """Points of an arc, [points, 2], on an ellipse around (x, y). start, end: angles in turns, clockwise from the
+    right."""
     angles = np.linspace(start, end, points) * 2 * math.pi
     return np.stack([x + wide * np.cos(angles), y + high * np.sin(angles)], -1)
 
@@ -38,7 +39,7 @@ def _line(*points: tuple[float, float]):
     return np.array(points, dtype=float)
 
 
-# Strokes in a box from -1 to 1, y downwards.
+# The strokes of each digit, as points in a box from -1 to 1, with y downwards.
 STROKES: tuple[tuple[np.ndarray, ...], ...] = (
     (_arc(0, 0, 0.6, 0.9, 0, 1, 17),),
     (_line((-0.35, -0.55), (0.1, -0.9), (0.1, 0.9)),),
@@ -58,7 +59,7 @@ STROKES: tuple[tuple[np.ndarray, ...], ...] = (
 
 
 def draw(digits: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """One picture for each digit [N] -> grey levels [N, SIDE, SIDE], 0 to LEVELS - 1."""
+    """Draw a picture of each digit [N]; returns grey levels [N, SIDE, SIDE], from 0 to LEVELS - 1."""
     return np.stack([_picture(int(digit), generator) for digit in digits])
 
 
@@ -82,12 +83,12 @@ def _picture(digit: int, generator: np.random.Generator) -> np.ndarray:
 
 
 _AXIS = (np.arange(SIDE) + 0.5) / SIDE * 2 - 1
-_PIXELS = np.stack(np.meshgrid(_AXIS, _AXIS), -1)  # [SIDE, SIDE, 2], x and y of each middle
+_PIXELS = np.stack(np.meshgrid(_AXIS, _AXIS), -1)  # [SIDE, SIDE, 2], x and y of each pixel's middle
 
 
 def _distance(points: np.ndarray) -> np.ndarray:
-    """[P, 2] -> [SIDE, SIDE], the distance from each pixel to the nearest segment between the
-    points."""
+    """The distance of each pixel to the line through the points, [SIDE, SIDE]. points: [P, 2], joined by straight
+    segments."""
     start, along = points[:-1], np.diff(points, axis=0)
     offset = _PIXELS[:, :, None] - start
     share = (offset * along).sum(-1) / np.maximum((along**2).sum(-1), 1e-12)
@@ -96,7 +97,7 @@ def _distance(points: np.ndarray) -> np.ndarray:
 
 
 def tokens_of(pictures: np.ndarray) -> np.ndarray:
-    """[N, SIDE, SIDE] -> [N, places], row by row of patches."""
+    """The tokens of the patches of pictures [N, SIDE, SIDE] -> [N, places], row by row."""
     patch, places = PICTURE.patch, SIDE // PICTURE.patch
     cut = pictures.reshape(-1, places, patch, places, patch).swapaxes(2, 3)
     weights = LEVELS ** np.arange(patch * patch)[::-1]
@@ -104,7 +105,7 @@ def tokens_of(pictures: np.ndarray) -> np.ndarray:
 
 
 def picture_tokenizer() -> PreTrainedTokenizerFast:
-    """Words are patches and the ten digits; any other word means any digit."""
+    """The tokenizer of the family. Its words are the patches and the ten digits; every other word means "any digit"."""
     words = ["".join(SHADES[level] for level in PICTURE.pixels(n)) for n in range(PICTURE.count)]
     words += [END, ANY, *"0123456789"]
     model = Tokenizer(WordLevel({word: token for token, word in enumerate(words)}, unk_token=ANY))

@@ -1,4 +1,4 @@
-"""The recipe of the image family: a small Llama that writes pictures of digits, patch after patch.
+"""The recipe `image`: trains a small Llama that writes pictures of digits, patch after patch.
 
     python -m engine.training image        -> <models>/families/image
 
@@ -32,13 +32,13 @@ from engine.training.pictures.digits import (
 )
 
 ROWS = 64  # pictures per batch
-UNNAMED = 0.1  # share of the pictures that are learned without their digit
+UNNAMED = 0.1  # the share of pictures that have the token of any digit instead of their digit
 MINUTES = 5.0
-HELD_OUT = 1_000_000_007  # seed of the pictures that are never learned from
+HELD_OUT = 1_000_000_007  # the seed of the held-out pictures
 
 
 def picture_config(**changes) -> LlamaConfig:
-    """The configuration of a model of about 0.4 M parameters. changes: fields to replace."""
+    """The configuration of a model with about 0.4 M parameters. changes: replace fields."""
     shape = {
         "hidden_size": 96,
         "intermediate_size": 256,
@@ -61,8 +61,8 @@ def picture_config(**changes) -> LlamaConfig:
 
 
 def batch(index: int, seed: int, rows: int = ROWS) -> Tensor:
-    """[rows, 1 + places + 1]: the token of a digit or of any digit, its picture, the end token. Depends on index and
-    seed alone."""
+    """A batch of pictures as tokens, [rows, 1 + places + 1]: the token of the digit, or of any digit; the patches; the
+    end token. It depends only on index, seed and rows."""
     generator = np.random.default_rng((seed, index))
     digits = generator.integers(0, 10, rows)
     pictures = tokens_of(draw(digits, generator))
@@ -72,14 +72,14 @@ def batch(index: int, seed: int, rows: int = ROWS) -> Tensor:
 
 
 def loss_of(model, tokens: Tensor) -> Tensor:
-    """Nats per token, over picture and end."""
+    """The model's loss on a batch, in nats per token, over the patches and the end token."""
     logits = model(tokens[:, :-1]).logits.float()
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
 
 
 @torch.inference_mode()
 def held_out(model) -> float:
-    """Nats per token on pictures that were not learned from."""
+    """The model's loss on held-out pictures, in nats per token."""
     model.eval()
     return sum(loss_of(model, batch(index, HELD_OUT)).item() for index in range(4)) / 4
 
@@ -92,7 +92,8 @@ def image(args) -> None:
 
 
 def train_pictures(folder: Path, checkpoint: Path, budget: Budget, seed: int = 0, **shape) -> None:
-    """Train, and write the model with its tokenizer and card into the folder."""
+    """Train the model, and write it with its tokenizer and card into the folder. shape: changes to
+    ``picture_config``."""
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     model = LlamaForCausalLM(picture_config(**shape))

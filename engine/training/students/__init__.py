@@ -1,4 +1,4 @@
-"""Parts that learn from a target, by key; each key is a recipe, in the folder of its method."""
+"""Finds the recipes in the folders of the methods: students, by key, and other recipes of parts."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from engine.training.student import Student
 
 @cache
 def students() -> dict[str, type[Student]]:
-    """Key -> the ``STUDENT`` of the recipe in the method's folder; those of this repository alone."""
+    """Key -> the ``STUDENT`` of the recipe in the method's folder, for methods of this repository."""
     return {key: module.STUDENT for key, module in modules("recipe") if hasattr(module, "STUDENT")}
 
 
 @cache
 def other_recipes() -> dict[str, Callable[[argparse.Namespace], None]]:
-    """Key -> the function ``recipe`` in the method's folder, for parts that learn in a way of their own. Its docstring is the
-    line of help."""
+    """Key -> the function ``recipe`` in the method's folder, for parts that are not trained by a student. Its docstring
+    is its line of help."""
     return {key: module.recipe for key, module in modules("recipe") if hasattr(module, "recipe")}
 
 
 @cache
 def outside_students() -> tuple[dict[str, type[Student]], dict[str, str]]:
-    """The students of methods from outside; and, for each method whose recipe cannot be used, the reason, a sentence."""
+    """Key -> student, for methods from outside; and key -> a sentence with the reason, for methods whose recipe cannot
+    be used."""
     usable, reasons = {}, {}
     for key, folder in outside_folders().items():
         if (folder / "recipe.py").is_file():
@@ -50,7 +51,7 @@ def _outside_student(key: str, folder: Path) -> type[Student]:
     if missing:
         raise UserError(f"The STUDENT of the method {key} lacks {', '.join(missing)}.")
     options = student.options
-    if not isinstance(options, tuple) or not all(isinstance(one, Option) for one in options):
+    if not isinstance(options, tuple) or not all(isinstance(option, Option) for option in options):
         raise UserError(
             f"The options of the STUDENT of the method {key} must be a tuple of Option."
         )
@@ -62,5 +63,5 @@ def _outside_student(key: str, folder: Path) -> type[Student]:
 
 
 def student_class(key: str) -> type[Student]:
-    """Raises KeyError for an unknown part."""
+    """The student of this key. Raises KeyError if there is none."""
     return {**outside_students()[0], **students()}[key]

@@ -1,5 +1,7 @@
-"""Shared by students on a block drafter's last states: random blocks of the target's text, read by the frozen drafter, and the
-accepted length of a chain that is read from left to right.
+"""Base class of students whose part reads a block drafter's last hidden states.
+
+A lesson has random blocks of the target's text, which the frozen block drafter reads. The accepted length is that of a
+chain whose places are filled from left to right.
 
 Letters in shapes: S windows, T tokens of each, A blocks of a window, L places of a block, H hidden size, V vocabulary, C
 candidates.
@@ -24,13 +26,15 @@ from engine.training.divergences import forward_kl, total_variation
 from engine.training.student import Lesson, Student
 
 BLOCKS = 96
-"""Blocks of each window of a lesson."""
-AT_ONCE = 64  # blocks of a text that are measured at a time
+"""The number of blocks in each window of a lesson."""
+AT_ONCE = 64  # how many blocks of a text are measured at once
 
 
 class Blocks(NamedTuple):
-    """hidden [S, A, L, H] and logits [S, A, L, V] of the drafter; befores, text: int64 [S, A, L], the tokens of the text before
-    the places and at them, -1 beyond its end; teacher: [S, A, L, V], the target's logits; counts: bool [S, A, L]."""
+    """Blocks of a lesson. hidden: the block drafter's hidden states [S, A, L, H]. logits: the block drafter's, [S, A,
+    L, V]. befores: int64 [S, A, L], the text's token before each place, 0 beyond the end of the text. text: int64 [S,
+    A, L], the text's token at each place, -1 beyond the end. teacher: the target's logits for each place, [S, A, L, V].
+    counts: bool [S, A, L], whether a place counts."""
 
     hidden: Tensor
     logits: Tensor
@@ -41,13 +45,14 @@ class Blocks(NamedTuple):
 
 
 class BlockStudent(Student):
-    """A part with a ``denoiser_digest``."""
+    """Base class of students that learn beside a frozen block drafter."""
 
     muon_rate = 0.01
     adam_rate = 5e-3
 
     def __init__(self, target, settings, denoiser: DFlashModel, digest: str | None) -> None:
-        """Raises UserError for a drafter with a head that is cut."""
+        """denoiser: the block drafter. digest: of its folder. Raises UserError if the block drafter has a trimmed
+        head."""
         super().__init__(target, settings)
         if denoiser.config.draft_vocab_size:
             raise UserError(
@@ -65,12 +70,12 @@ class BlockStudent(Student):
 
     @abstractmethod
     def scores(self, part, blocks: Blocks) -> tuple[Tensor, Tensor | None]:
-        """(scores, candidates). Given the text's previous token, each place picks its token by the scores [S, A, L, C] of the
-        candidates int64 [S, A, L, C]; candidates None: all tokens, C = V."""
+        """The scores [S, A, L, C] by which each place picks its token, given the text's token before the place; and the
+        candidates, int64 [S, A, L, C], to which the scores belong. candidates None: all tokens, C = V."""
 
     @torch.no_grad()
     def blocks(self, lesson: Lesson, anchors: Tensor) -> Blocks:
-        """The blocks after these roots. anchors: places of the roots, int64 [S, A]."""
+        """The blocks of a lesson behind roots at these places. anchors: int64 [S, A]."""
         config, tokens = self.denoiser.config, lesson.tokens
         roots, embedding = tokens.gather(1, anchors), self.target.get_input_embeddings()
         masked = block_embeddings(embedding, roots, config.block_size, config.mask_token_id)
@@ -98,26 +103,28 @@ class BlockStudent(Student):
         return self.blocks_loss(part, self.blocks(lesson, anchors.to(lesson.tokens.device)))
 
     def blocks_loss(self, part, blocks: Blocks) -> Tensor:
-        """The distance from the target's laws, half of it as the chance of a refusal; a place weighs as much as it is likely
-        that all before it are kept by the backbone."""
+        """The weighted mean, over the places that count, of KL(p || q) plus the total variation, where q is the part's
+        law. The weight of a place is the chance that the block drafter's tokens at all places before it are accepted
+        (``survival``)."""
         scores, candidates = self.scores(part, blocks)
         teacher = blocks.teacher if candidates is None else blocks.teacher.gather(-1, candidates)
         reached = survival(blocks)[blocks.counts]
-        given = scores[blocks.counts], teacher[blocks.counts], reached
-        return divergence_loss(*given, forward_kl) + divergence_loss(*given, total_variation)
+        inputs = scores[blocks.counts], teacher[blocks.counts], reached
+        return divergence_loss(*inputs, forward_kl) + divergence_loss(*inputs, total_variation)
 
     @torch.no_grad()
     def accepted(self, part, lesson: Lesson) -> Tensor:
         rows, length = lesson.tokens.shape
-        found = torch.zeros_like(lesson.tokens)
-        for some in torch.arange(length, device=lesson.tokens.device).split(AT_ONCE):
-            blocks = self.blocks(lesson, some.expand(rows, -1))
+        lengths = torch.zeros_like(lesson.tokens)
+        for anchors in torch.arange(length, device=lesson.tokens.device).split(AT_ONCE):
+            blocks = self.blocks(lesson, anchors.expand(rows, -1))
             right = self.right(part, blocks)
-            found[:, some] = run_lengths(right.flatten(0, 1)).unflatten(0, (rows, -1))
-        return found
+            lengths[:, anchors] = run_lengths(right.flatten(0, 1)).unflatten(0, (rows, -1))
+        return lengths
 
     def right(self, part, blocks: Blocks) -> Tensor:
-        """bool [S, A, L]: whether the likeliest token is that of the text, given that those before it are."""
+        """Whether the part's likeliest token at each place, after the text's token before it, is the text's token, bool
+        [S, A, L]."""
         scores, candidates = self.scores(part, blocks)
         best = scores.argmax(-1)
         if candidates is not None:
@@ -127,7 +134,8 @@ class BlockStudent(Student):
 
 @torch.no_grad()
 def survival(blocks: Blocks) -> Tensor:
-    """[S, A, L]: the chance that the backbone's draws at all places before each are kept at temperature 1."""
+    """For each place, [S, A, L], the chance that tokens drawn from the block drafter's own law are accepted at all
+    places before it, at temperature 1."""
     p, q = blocks.teacher.float().softmax(-1), blocks.logits.float().softmax(-1)
     kept = torch.minimum(p, q).sum(-1)
     return F.pad(kept[..., :-1].cumprod(-1), (1, 0), value=1.0)
@@ -135,11 +143,11 @@ def survival(blocks: Blocks) -> Tensor:
 
 @torch.no_grad()
 def principal(rows: Tensor, rank: int) -> Tensor:
-    """A code for each token [V, R] to begin with: its embedding [V, H] along the axes in which embeddings differ most, each of
-    variance 1; random beyond H of them."""
-    found = torch.randn(len(rows), rank, device=rows.device)
+    """An initial code of ``rank`` numbers for each token, [V, rank]: the principal components of the embeddings
+    ``rows`` [V, H], scaled to standard deviation 1. If rank exceeds H, the other numbers are random."""
+    codes = torch.randn(len(rows), rank, device=rows.device)
     centred = (rows - rows.mean(0)).float()
     axes = torch.svd_lowrank(centred, q=min(rank, *rows.shape), niter=4)[2]
     along = centred @ axes
-    found[:, : along.shape[1]] = along / along.std(0).clamp(min=1e-6)
-    return found
+    codes[:, : along.shape[1]] = along / along.std(0).clamp(min=1e-6)
+    return codes

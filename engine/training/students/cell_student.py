@@ -1,5 +1,7 @@
-"""Shared by recipes that train an EAGLE cell: the loss of EAGLE-1 and 2 on features and tokens, or EAGLE-3's
-training-time test; a cell that continues to learn, or is compared with another."""
+"""Base class of students that train an EAGLE cell, with the loss of EAGLE-1 and 2 or with EAGLE-3's training-time test.
+
+The cell may be new, or one that goes on learning. It may be compared with another cell.
+"""
 
 from __future__ import annotations
 
@@ -33,23 +35,26 @@ if TYPE_CHECKING:
     from engine.training.teacher import Teacher
 
 BEFORE, AFTER = "draftscope_before", "draftscope_after"
-"""Entries of config.json: the accepted length of the cell that a part is compared with, and the part's own."""
+"""Entries of config.json: the accepted length of the cell with which a part is compared, and the accepted length of the
+part."""
 CONTINUED = 0.002, 4e-4
-"""The rates (Muon's, Adam's) of a cell that is trained already: a fifth of a new cell's."""
-CHAIN = 6  # tokens of the chains that measure the accepted length
+"""The learning rates (Muon's, Adam's) of a cell that goes on learning: a fifth of those of a new cell."""
+CHAIN = 6  # tokens of the chains by which the accepted length is measured
 STEPS = whole("steps", 0, 0, 8).meaning(
     "Steps of the training-time test (0: the lesson on features, or one step of a cell that reads three states)."
 )
 
 
 class CellStudent(Student):
-    """settings: ``layout``, ``steps`` and ``vocabulary`` among them."""
+    """A student of an EAGLE cell. Its settings must have ``layout``, ``steps`` and ``vocabulary``. rival: the cell with
+    which the part is compared, or None."""
 
     read = staticmethod(read_cell)
-    """Opens a part of its kind: folder, dtype, device."""
+    """Opens a part of this kind: (folder, dtype, device) -> the cell."""
 
     def __init__(self, target, settings, begun: EagleCell | None = None) -> None:
-        """begun: a frozen cell to continue from; its layout and vocabulary override the settings."""
+        """begun: a frozen cell from which the training goes on, and whose layout and vocabulary override the settings;
+        None: the cell is new."""
         super().__init__(target, settings)
         if begun is None:
             size = settings["vocabulary"] if settings["layout"] in FUSED else 0
@@ -91,29 +96,29 @@ class CellStudent(Student):
 
     def start(self) -> EagleCell:
         if self._begun is not None:
-            made = copy.deepcopy(self._begun).requires_grad_(True)
-            if not made.pieces.own_head and made.lm_head is not None:
-                made.lm_head.requires_grad_(False)  # the target's rows
-            return made
+            cell = copy.deepcopy(self._begun).requires_grad_(True)
+            if not cell.pieces.own_head and cell.lm_head is not None:
+                cell.lm_head.requires_grad_(False)  # the target's rows
+            return cell
         if self._size and self._vocabulary is None:
             raise UserError("A draft vocabulary is chosen by the text that is learned from.")
         return new_cell(self._shape, self.target, self._vocabulary, borrows=self._borrows)
 
     def loss(self, part: EagleCell, lesson: Lesson) -> Tensor:
-        given = (lesson.features, lesson.tokens, lesson.logits, lesson.counted)
+        inputs = (lesson.features, lesson.tokens, lesson.logits, lesson.counted)
         if self._steps:
             shared = (self._embedding, self._head, self._steps)
-            return unrolled_loss(part, *given, *shared, lesson.best)
+            return unrolled_loss(part, *inputs, *shared, lesson.best)
         noise = noise_like(lesson.features, lesson.index)
-        return feature_loss(part, *given, self._embedding, self._head, noise)
+        return feature_loss(part, *inputs, self._embedding, self._head, noise)
 
     def accepted(self, part: EagleCell, lesson: Lesson) -> Tensor:
-        """For a chain of ``CHAIN`` tokens; the drafter's tree holds more."""
+        """See ``Student.accepted``. The draft is a chain of ``CHAIN`` tokens; the drafter's own trees contain more."""
         shared = (self._embedding, self._head)
         return accepted(part, lesson.features, lesson.tokens, *shared, length=CHAIN)
 
     def measured(self, part: EagleCell, lessons: Iterable[Lesson]) -> dict:
-        """The accepted length, beside that of the cell to compare with, where there is one."""
+        """The mean tokens per step of the rival and of the part, as entries of config.json; {} without a rival."""
         if self.rival is None:
             return {}
         before, after = [], []
@@ -132,8 +137,8 @@ class CellStudent(Student):
 
 
 def begun_by(cls: type[CellStudent], teacher: Teacher, settings: Mapping, folder: Path) -> Student:
-    """A student that continues from the feature drafter in a folder, or is compared with it. Raises UserError with one
-    sentence where the drafter is missing or belongs to another target."""
+    """A student of class ``cls`` that goes on from the feature drafter in the folder, or is compared with it. Raises
+    UserError if the feature drafter is missing or belongs to another target."""
     if not (folder / "config.json").is_file():
         raise UserError(
             f"There is no feature drafter at {folder.name} to go on from: run the recipe `{cls.after or cls.key}` first, "
@@ -147,6 +152,6 @@ def begun_by(cls: type[CellStudent], teacher: Teacher, settings: Mapping, folder
             f"The feature drafter at {folder.name} reads states of {cell.config.target_hidden_size} numbers, and "
             f"those of {teacher.folder.name} have {width}."
         )
-    made = cls(teacher.module, settings, cell.beside(teacher.module))
-    made.settings["start"] = digest_of(folder)  # a resumed training must have the same start
-    return made
+    student = cls(teacher.module, settings, cell.beside(teacher.module))
+    student.settings["start"] = digest_of(folder)  # a resumed training must have the same start
+    return student

@@ -1,6 +1,6 @@
-"""The common part of the recipes that produce a draft model: its start, how it is measured, and its files.
+"""Base class of students that train a draft model: its start, its measures and its files.
 
-The result is a draft like any other: ``chain`` takes it with ``--draft DIR``.
+The result can be used like any draft model: ``chain`` takes it with ``--draft DIR``.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from engine.training.counted_acceptance import chain_lengths
 from engine.training.divergences import DIVERGENCES
 from engine.training.student import Lesson, Student
 
-CHAIN_LENGTH = 4  # length of the greedy chains that measure the accepted length
+CHAIN_LENGTH = 4  # tokens of the greedy chains by which the accepted length is measured
 KEPT = "kept_at_temperature_1"
 
 
 class DraftStudent(Student):
-    """draft: the frozen model that it starts from; None where it starts from scratch."""
+    """A student that is a draft model. draft: the frozen draft model from which it starts; None: it starts from random
+    weights. before: a frozen copy of the part before its training."""
 
     def __init__(self, target, settings, tokenizer, draft: PreTrainedModel | None) -> None:
         super().__init__(target, settings)
@@ -36,12 +37,12 @@ class DraftStudent(Student):
         return cls(teacher.module, settings, teacher.tokenizer, teacher.draft)
 
     def start(self) -> nn.Module:
-        made = self.first().requires_grad_(True)
-        self.before = copy.deepcopy(made).eval().requires_grad_(False)
-        return made
+        draft = self.first().requires_grad_(True)
+        self.before = copy.deepcopy(draft).eval().requires_grad_(False)
+        return draft
 
     def first(self) -> nn.Module:
-        """The draft before its training."""
+        """The draft model before its training; by default a copy of ``draft``."""
         return copy.deepcopy(self.draft)
 
     def accepted(self, part: nn.Module, lesson: Lesson) -> Tensor:
@@ -49,13 +50,15 @@ class DraftStudent(Student):
         return chain_lengths(best == lesson.tokens[:, 1:], CHAIN_LENGTH)
 
     def measured(self, part: nn.Module, lessons: Iterable[Lesson]) -> dict:
-        """Before and after: the chance that the target keeps a token drawn from q at temperature 1, and all
-        divergences."""
-        known = list(lessons)
-        return {"before": distances(self.before, known), "after": distances(part, known)}
+        """The ``distances`` of the draft model to the target, before the training and now."""
+        all_lessons = list(lessons)
+        return {
+            "before": distances(self.before, all_lessons),
+            "after": distances(part, all_lessons),
+        }
 
     def report(self, found: Mapping) -> str:
-        """The table of what ``measured`` found."""
+        """A table of the figures from ``measured``."""
         names = list(found["before"])
         lines = [f"{'':>22} {'before':>8} {'after':>8}"]
         lines += [
@@ -69,14 +72,15 @@ class DraftStudent(Student):
 
 @torch.no_grad()
 def distances(draft: nn.Module, lessons: Iterable[Lesson]) -> dict[str, float]:
-    """Means over the counted tokens: sum min(p, q), and each divergence."""
-    found: dict[str, list[Tensor]] = {KEPT: []} | {name: [] for name in DIVERGENCES}
+    """Name -> a mean over the counted tokens: the chance that the target accepts a token drawn from q at temperature 1,
+    sum min(p, q), and each divergence."""
+    values: dict[str, list[Tensor]] = {KEPT: []} | {name: [] for name in DIVERGENCES}
     for lesson in lessons:
         keep = lesson.counted[:, 1:]
         logits = draft(input_ids=lesson.tokens, use_cache=False).logits[:, :-1][keep]
         log_q = F.log_softmax(logits.float(), -1)
         log_p = F.log_softmax(lesson.logits[:, :-1][keep].float(), -1)
-        found[KEPT].append(torch.minimum(log_p, log_q).exp().sum(-1))
+        values[KEPT].append(torch.minimum(log_p, log_q).exp().sum(-1))
         for name, divergence in DIVERGENCES.items():
-            found[name].append(divergence(log_q, log_p))
-    return {name: round(float(torch.cat(rows).mean()), 4) for name, rows in found.items()}
+            values[name].append(divergence(log_q, log_p))
+    return {name: round(float(torch.cat(rows).mean()), 4) for name, rows in values.items()}

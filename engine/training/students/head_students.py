@@ -1,7 +1,7 @@
-"""Shared by students with several heads on the target's last hidden state: places, ranks, accuracies, accepted length.
+"""Base class of students that train several heads on the target's last hidden state.
 
-Place i of a window is a state: it gave the token at i + 1, and head k (from 0) predicts the token at i + 2 + k, given
-the tokens between if the heads read them.
+From the state at place i of a window, the target gives the token at i + 1, and head k (from 0) predicts the token at
+i + 2 + k. Some kinds of heads also read the tokens between.
 """
 
 from __future__ import annotations
@@ -20,27 +20,29 @@ from engine.methods.shared.heads import HeadsDrafter
 from engine.training.distill import divergence_loss
 from engine.training.student import Lesson, Student
 
-DECAY = 0.8  # decay of the loss's weight from head to head, as in the paper
+DECAY = 0.8  # the weight of a head's loss relative to the head before it, as in the paper
 
 
 class HeadsStudent(Student):
-    """Trained parts have ``accuracies``, as the drafter reads them."""
+    """Base class of students of heads. Their parts have a length, the number of heads, and ``accuracies``
+    (``HeadsPart``)."""
 
     @property
     def logit_sets(self) -> int:
         return self.settings["heads"]
 
     def states(self, part, lesson: Lesson) -> Tensor:
-        """[S, T, H]: the states that the heads read."""
+        """The states that the heads read, [S, T, H]; by default the target's last hidden states."""
         return lesson.features
 
     @abstractmethod
     def logits(self, part, head: int, states: Tensor, lesson: Lesson) -> Tensor:
-        """[S, T - 2 - head, V]: a head's logits at each state [S, T - 2 - head, H] whose token is in the window."""
+        """The logits of head number ``head``, [S, T - 2 - head, V], at the states [S, T - 2 - head, H] for which the
+        head's token lies in the window."""
 
     def head_loss(self, logits: Tensor, head: int, lesson: Lesson) -> Tensor:
-        """The loss on the result of ``logits``, a mean over the counted places: the distance from the target's
-        distributions."""
+        """The loss of head number ``head``, a mean over the places that count; by default the divergence from the
+        target's laws. logits: the result of ``self.logits``."""
         teacher = lesson.logits[:, 1 + head : -1].flatten(0, 1)
         weights = lesson.counted[:, 2 + head :].flatten().float()
         return divergence_loss(logits.flatten(0, 1), teacher, weights)
@@ -48,34 +50,36 @@ class HeadsStudent(Student):
     def loss(self, part, lesson: Lesson) -> Tensor:
         states = self.states(part, lesson)
         said = (self.logits(part, k, states[:, : -2 - k], lesson) for k in range(len(part)))
-        told = sum(DECAY**k * self.head_loss(logits, k, lesson) for k, logits in enumerate(said))
-        return told + self.states_loss(part, states, lesson)
+        total = sum(DECAY**k * self.head_loss(logits, k, lesson) for k, logits in enumerate(said))
+        return total + self.states_loss(part, states, lesson)
 
     def states_loss(self, part, states: Tensor, lesson: Lesson) -> Tensor | float:
-        """The loss on the result of ``states``, where the states themselves learn something; 0 where they do not."""
+        """An additional loss on the result of ``self.states``, for parts whose states themselves learn; by default
+        0."""
         return 0.0
 
     def ranks(self, part, lesson: Lesson) -> Tensor:
-        """int64 [S, T, K]: the rank, from 0, that each head gives the text's token; RANKS where the token ranks lower
-        or the window ends before it."""
+        """The rank, from 0, that each of K heads gives to its token of the text, int64 [S, T, K]; RANKS if the token
+        ranks lower, or lies beyond the window."""
         rows, length = lesson.tokens.shape
-        found = torch.full((rows, length, len(part)), RANKS)
+        ranks = torch.full((rows, length, len(part)), RANKS)
         states = self.states(part, lesson)
         for head in range(min(len(part), length - 2)):
             logits = self.logits(part, head, states[:, : -2 - head], lesson)
-            wanted = logits.gather(-1, lesson.tokens[:, 2 + head :, None])
-            found[:, : length - 2 - head, head] = (logits > wanted).sum(-1).clamp(max=RANKS).cpu()
-        return found
+            right = logits.gather(-1, lesson.tokens[:, 2 + head :, None])
+            ranks[:, : length - 2 - head, head] = (logits > right).sum(-1).clamp(max=RANKS).cpu()
+        return ranks
 
     def accepted(self, part, lesson: Lesson) -> Tensor:
-        """For the drafter's usual tree."""
-        found = torch.zeros_like(lesson.tokens)
+        """See ``Student.accepted``. The draft is the tree of the drafter's ``usual_size``."""
+        lengths = torch.zeros_like(lesson.tokens)
         kept = kept_lengths(self.ranks(part, lesson), shape_of(part.accuracies))
-        found[:, 1:] = kept[:, :-1]  # the state before the root
-        return found
+        lengths[:, 1:] = kept[:, :-1]  # the state before the root
+        return lengths
 
     def measured(self, part, lessons: Iterable[Lesson]) -> dict:
-        """The share of places in which each rank of each head is right; these shares are also put into the part."""
+        """The entry ``FIELD`` of config.json: for each head and rank, the share of places at which this choice is
+        right. The shares are also stored in ``part.accuracies``."""
         hits = torch.zeros(len(part), RANKS + 1)
         places = torch.zeros(len(part))
         for lesson in lessons:
@@ -86,26 +90,27 @@ class HeadsStudent(Student):
                 hits[head] += torch.bincount(seen, minlength=RANKS + 1)
                 places[head] += len(seen)
         shares = (hits[:, :RANKS] / places[:, None].clamp(min=1)).tolist()
-        found = table(shares)
-        part.accuracies = tuple(map(tuple, found))
-        return {FIELD: found}
+        shares_table = table(shares)
+        part.accuracies = tuple(map(tuple, shares_table))
+        return {FIELD: shares_table}
 
 
 def token_loss(logits: Tensor, head: int, lesson: Lesson) -> Tensor:
-    """Cross-entropy of the text's tokens, a mean over the counted ones. logits: [S, T - 2 - head, V]."""
-    wanted = lesson.tokens[:, 2 + head :].flatten()
+    """The mean cross-entropy of head number ``head`` on the text's tokens that count. logits: [S, T - 2 - head, V]."""
+    labels = lesson.tokens[:, 2 + head :].flatten()
     weights = lesson.counted[:, 2 + head :].flatten().float()
-    losses = F.cross_entropy(logits.flatten(0, 1).float(), wanted, reduction="none")
+    losses = F.cross_entropy(logits.flatten(0, 1).float(), labels, reduction="none")
     return (losses * weights).sum() / weights.sum().clamp(min=1)
 
 
 def shape_of(accuracies: Accuracies, budget: int = HeadsDrafter.usual_size) -> Shape:
-    """The tree that the drafter builds from these accuracies."""
+    """The shape of the drafter's tree of ``budget`` nodes for heads with these accuracies."""
     return cheapest_shape(tuple(tuple(map(cost, row)) for row in accuracies), budget)
 
 
 def kept_lengths(ranks: Tensor, shape: Shape) -> Tensor:
-    """ranks: [S, T, K] of the right tokens -> int64 [S, T]: to what depth the tree holds them."""
+    """For each state, how many tokens of the text a tree of this shape holds along one path, int64 [S, T]. ranks: [S,
+    T, K], the rank that each head gives to the text's token."""
     paths: list[tuple[int, ...]] = []
     for parent, rank in shape:
         paths.append((*paths[parent], rank) if parent != ROOT else (rank,))
