@@ -1,4 +1,4 @@
-"""What drafters learn from a visitor's runs: one memory per browser session, never shared."""
+"""Keeps what drafters learn from a visitor's runs: one memory per browser session, never shared."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""The runs of the Watch tab: started, continued, paused and stopped."""
+"""Starts, continues, pauses and stops the runs of the Watch tab."""
 
 import gradio as gr
 

@@ -1,4 +1,4 @@
-"""The states that the Watch tab can be brought into: an example, an address, a recorded request, a visitor's trace."""
+"""Brings the Watch tab into a state: that of an example, an address, a recorded request, or a visitor's trace."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -16,10 +16,11 @@ from presets.families import converses
 
 
 class WatchStates:
-    """Each method returns the values of the canvas, the example's two names, the controls in the order of FIELDS, and the
-    conversation; ``of_record`` yields the first four of them, again and again.
+    """Makes the updates that bring the Watch tab into a state.
 
-    presets, offer: those of ``app.menu``.
+    Each method returns the values of the canvas, the example's two names, the controls in the order of FIELDS, and the
+    conversation; ``of_record`` yields only the first four values, again and again. presets: from
+    ``app.example_menu.preset_menu``. offer: from ``app.menu.offer``.
     """
 
     def __init__(self, presets: Mapping[str, Mapping], offer: Mapping) -> None:

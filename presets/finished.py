@@ -1,4 +1,5 @@
-"""Where finished runs lie: those of listed examples in ``traces``, and the results of a method beside its card."""
+"""Names the files of finished runs: listed examples have theirs in ``traces``, and a method has its results beside its
+card."""
 
 import gzip
 from pathlib import Path
@@ -11,17 +12,19 @@ TRACE, FIGURE, PRICE = "example.ndjson.gz", "figure.json", "price.json"
 
 
 def beside_card(key: str, result: str) -> Path:
-    """Where a result of this card lies, or would lie: in the method's folder, or in ``presets/methods`` for a card without one."""
+    """Return the file for a result of this card, whether it exists or not: in the method's folder, or in
+    ``presets/methods`` for a card without a folder."""
     folder = folders().get(key)
     return HERE / "methods" / f"{key}.{result}" if folder is None else folder / result
 
 
 def trace_file(name: str) -> Path:
-    """Where the finished trace of an example lies, or would lie. A card's own example has the card's key as its name."""
+    """Return the file of an example's finished trace, whether it exists or not. A card's own example has the card's key
+    as its name."""
     listed = any(name == preset.name for preset in presets())
     return HERE / "traces" / f"{name}.ndjson.gz" if listed else beside_card(name, TRACE)
 
 
 def unpacked(path: Path) -> str:
-    """The text of a compressed file."""
+    """Return the text of a file that gzip has compressed."""
     return gzip.decompress(path.read_bytes()).decode()

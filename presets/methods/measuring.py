@@ -17,7 +17,7 @@ LARGEST = 120_000
 def draw(card: Card) -> None:
     """Measure the data of the card's figure, and write the figure to its file."""
     module = importlib.import_module(card.drawn_by)
-    shown = [one.to_dict(str) for one in module.exhibits(module.measured())]
+    shown = [exhibit.to_dict(str) for exhibit in module.exhibits(module.measured())]
     file = beside_card(card.key, FIGURE)
     file.write_text(json.dumps(shown, ensure_ascii=False, separators=(",", ":")) + "\n", "utf-8")
 
