@@ -4,12 +4,12 @@ models."""
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from engine.errors import UserError, unknown
+from engine.errors import unknown
 from engine.run import RunRequest, open_run
 from engine.trace import Trace, read_trace
 from presets import RacePreset, cards, examples, races
 from presets.conditions import holds
-from presets.listed import KINDS, Preset, prompts
+from presets.listed import Preset, prompts
 from presets.recording import lane_requests, request_of
 
 
@@ -24,10 +24,9 @@ def fitting(name: str, kind: str = "") -> Iterator[tuple[str, list[str]]]:
         raise unknown("example", name, by_name)
     example = by_name[name]
     kind = kind or example.kind
-    if kind not in KINDS:
-        raise UserError(f"There is no workload {kind!r}; known are: {', '.join(KINDS)}.")
+    entries = prompts(kind)
     conditions = conditions_of(name, example)
-    for entry in prompts(kind):
+    for entry in entries:
         traces = runs(replace(example, prompt=entry["prompt"]))
         yield entry["id"], [text for text in conditions if not holds(text, name, traces)]
 

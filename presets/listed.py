@@ -101,7 +101,7 @@ def prompts(kind: str) -> list[dict]:
     """Return the prompts of a workload, each {"id", "prompt", "note", ...}. Raises UserError for an unknown
     workload."""
     if kind not in (*KINDS, *TURNS):
-        raise UserError(f"There is no workload {kind!r}; known are: {', '.join(KINDS)}.")
+        raise UserError(f"There is no workload {kind!r}; known are: {', '.join((*KINDS, *TURNS))}.")
     folder = HERE / "prompts" / ("chat" if kind in TURNS else "")
     lines = (folder / f"{kind}.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines if line.strip()]

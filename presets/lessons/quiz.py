@@ -25,7 +25,7 @@ FIELDS = {
 }
 
 
-def told(file: Path = FILE) -> dict:
+def told() -> dict:
     """Return the entry of the quiz in the list of lessons: its title, and how many questions it has."""
     content = tomllib.loads(text_of(FILE))
     return {"title": content["title"], "questions": len(content["question"])}
