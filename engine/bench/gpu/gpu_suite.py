@@ -50,8 +50,8 @@ def parts(
 def end_to_end(
     paths: ModelPaths, texts: Sequence[str], deadline: Deadline, dtype: str, tokens: int = TOKENS
 ) -> list[dict]:
-    """One row for each way of decoding, over the prompts for which there is time. ``times_assisted`` is the ratio to
-    the faster schedule of assisted generation."""
+    """One row for each way of decoding, over as many prompts as the time allows. ``times_assisted`` is the speed
+    divided by that of the faster schedule of assisted generation."""
     models = load_models(paths, chain().needs, dtype, here().type)
     module, ends, draft = models.target.model, models.target.end_tokens, models.part("draft").model
     contestants = [
