@@ -109,15 +109,16 @@ def openvino_contestants(
 
 
 def whole_draft(paths: ModelPaths) -> PreTrainedModel:
-    """The draft model's module, with the embeddings and the head that the engine gives it, as a copy that the engine
-    does not use."""
+    """A copy of the draft model's module, which the engine does not use. It includes the embeddings and the output head
+    that the engine gives to a draft model that is stored without them."""
     opened = load_models(paths, {"draft": "draft"}, "float32", "cpu").part("draft")
     return copy.deepcopy(opened.model)
 
 
 def written(draft: PreTrainedModel, paths: ModelPaths) -> Path:
-    """The folder of the draft as a checkpoint for other engines, written on first use. If the draft's head was cut, the
-    checkpoint has the target's whole head instead, because a checkpoint needs a whole one."""
+    """The folder that holds the draft model as a checkpoint for other engines, written on first use. The checkpoint
+    always has the target's output head: a draft model's own head may cover only a part of the vocabulary, and other
+    engines need all of it."""
     folder = cache_folder() / "bench" / f"draft-{digest_of(paths.parts['draft'])}"
     if not folder.is_dir():
         target = load_models(paths, {}, "float32", "cpu").target

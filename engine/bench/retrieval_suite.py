@@ -113,11 +113,13 @@ def long_readers(figures: Sequence[Aim]) -> set[str]:
 def contestants(
     models: Models, classes: Classes, figures: Sequence[Aim], workload: str, earlier: Sequence[str]
 ) -> list[Ours]:
-    """The contestants for a workload. After long prompts, they are the drafters made for these, and the drafters that
-    need no part; on other workloads, all drafters that are not made only for long prompts.
+    """The contestants for a workload. On long prompts, these are the drafters that are made for long prompts, and those
+    that need no trained module. On other workloads, these are all drafters that are not made only for long prompts.
 
-    earlier: requests that each contestant answers in advance. It begins every text with the memory of these alone,
-    because in a second round it would otherwise copy the texts of the first."""
+    earlier: requests that each contestant answers before it is measured. The contestant begins every measured text with
+    the memory that it had after these requests. If it also kept what it wrote since, it would only copy its own texts
+    in the second round.
+    """
     options: dict[str, Mapping] = {}
     for entrant in (entrant for figure in figures for entrant in figure.entrants):
         options[entrant.key] = entrant.options or options.get(entrant.key, {})

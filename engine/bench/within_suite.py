@@ -54,7 +54,8 @@ def _row(figure: Aim, goal: Goal) -> dict:
 
 
 def entrants(figure: Aim) -> list[Entrant]:
-    """The contestants that a figure needs, with all fixed chains if these are the rivals."""
+    """The contestants that a figure needs. If the figure's rival is the best fixed chain, these include chains of all
+    fixed lengths."""
     return figure.entrants + (fixed_chains() if figure.over == FIXED else [])
 
 

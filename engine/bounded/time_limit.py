@@ -12,13 +12,13 @@ from engine.printable import one_line
 PATIENCE = 20.0
 """The seconds that one call to a method from outside may take."""
 AGAIN = 1.0
-"""The seconds after which code that continues after TooLong is stopped once more."""
+"""The seconds after which TooLong is raised once more, in case the stranger's code has caught it and goes on."""
 
 T = TypeVar("T")
 
 
 class TooLong(BaseException):
-    """Raised in the thread that runs a stranger's code, wherever in the code it is."""
+    """Raised by a timer in the thread that runs a stranger's code, at whatever line this thread has reached."""
 
 
 def within(key: str, call: str, work: Callable[[], T]) -> T:

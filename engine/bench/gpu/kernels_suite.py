@@ -176,11 +176,11 @@ def sdpa_repeated(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits)
 def flex(
     query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits, whole: bool = False
 ) -> Callable[[], Tensor]:
-    """A function that computes attention with FlexAttention, compiled on a GPU. The block mask is made here and not
-    timed.
+    """Return a function that computes attention with FlexAttention, compiled on a GPU. The block mask is built before
+    the function is returned, so it is not timed.
 
-    whole: use FlexAttention's kernel for long texts instead of the kernel for few rows, which it would choose by itself
-    and which may fail here.
+    whole: use FlexAttention's kernel for long texts. By itself FlexAttention would choose its kernel for few rows,
+    which may fail on this GPU.
     """
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 

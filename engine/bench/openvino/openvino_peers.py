@@ -23,8 +23,8 @@ WAYS = {
 }
 """From a contestant's name to its group, its way of generating, and the settings for its generation config."""
 ROUNDED = "openvino default"
-"""The beginning of the names of contestants that compute in the precision that the library chooses, which is bf16 if
-the processor has it."""
+"""The prefix of the names of contestants that compute in the precision that the library chooses, which is bf16 if the
+processor has it."""
 
 
 class GenAi:
@@ -92,7 +92,8 @@ def genai_contestants(
 
 
 def environment() -> Path:
-    """The folder of the peer's Python environment. Raises UserError if it has not been made."""
+    """The folder of the Python environment in which OpenVINO GenAI is installed. Raises UserError if it does not exist
+    yet."""
     folder = Path(os.environ.get("DRAFTSCOPE_OPENVINO_PEER", FOLDER)).absolute()
     if not (folder / "bin" / "python").exists():
         raise UserError("There is no OpenVINO GenAI yet; make openvino-peer makes its environment.")
