@@ -1,8 +1,9 @@
 """Grammars, each in a process of its own, so that no grammar can fill, block or crash this process.
 
 ``engine.chat.grammar_process`` explains why. One process is started for a tokenizer, when it is first needed. Each text
-that follows a grammar has a fork of it. The number of forks is bounded: the forks of texts that have waited longest for
-their next step are ended, and made again from the text so far.
+that follows a grammar has a fork of this process. The number of forks is bounded: the forks of texts that have waited
+longest for their next step are ended. When such a text goes on, it gets a new fork, which follows the text from its
+beginning.
 """
 
 from __future__ import annotations
@@ -39,9 +40,10 @@ MOST_WAITING = 4  # the most idle processes that wait for another text with thei
 class Bounds:
     """Limits for grammars. Times are seconds of computing.
 
-    making: to make a grammar. masking: for one answer about the next token. megabytes: for each process.
-    text, token: for all answers about one text except the first, ``text`` in all and ``token`` more for each token.
-    processes: the most processes. beginning: the most texts that begin at once, each of which may make a grammar.
+    making: for compiling a grammar. masking: for one answer about the next token. megabytes: for each process.
+    text, token: all answers about one text, except the first, may take ``text`` seconds, and ``token`` more for each
+    committed token.
+    processes: the most processes. beginning: the most texts that begin at once, each of which may compile a grammar.
     """
 
     making: float = 3.0
@@ -54,7 +56,7 @@ class Bounds:
 
 
 class Refused(Exception):
-    """There is no such grammar, or the text cannot go on here. The message is the grammar engine's reason."""
+    """The grammar cannot be compiled, or no token may follow the text. The message is the grammar engine's reason."""
 
     def anew(self) -> Refused:
         """A new exception with the same message and no traceback, so that it holds no frames."""
@@ -183,7 +185,7 @@ class GrammarText:
 
     def after(self, tokens: Sequence[int], most: int = 0, test: int | None = None) -> Next:
         """What may follow the committed tokens and ``tokens``: up to ``most`` forced tokens, then the mask of the next
-        token. test: if not None, only this token is tested.
+        token. test: if not None, the answer only says whether this token may follow.
 
         Raises Refused.
         """
@@ -259,8 +261,8 @@ class Pool:
             return self._waiting.pop(text.key, None)
 
     def open(self, text: GrammarText, ready: Connection | None) -> Connection:
-        """A process for a text that has none; ``ready`` is used if it is not None. Raises Refused if the grammar was
-        refused before."""
+        """A process for a text that has none. ready: an idle process with the text's grammar, which is used if it is
+        not None. Raises Refused if the grammar was refused before."""
         pipe = ready or self.ready(text) or text.tokenizer.fork()
         with self._lock:
             self._texts[text] = None
@@ -269,8 +271,8 @@ class Pool:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """A context for beginning a text: first come, first served, and one text of a client at a time. Raises
-        Unwanted."""
+        """A context in which one text begins. Texts wait for it in order of arrival, and each client has at most one
+        text in it. Raises Unwanted."""
         mine = (CLIENT.get(), object())
         with self._moved:
             self._line.append(mine)
@@ -284,7 +286,7 @@ class Pool:
                 self._moved.notify_all()
 
     def _due(self, mine: tuple[str, object]) -> bool:
-        """Whether ``mine`` is among the first in line; waits a short time for that."""
+        """Wait a short time until ``mine`` is among the first in line. Returns whether it is."""
         with self._moved:
             return self._moved.wait_for(lambda: mine in self._first(), LOOK)
 
