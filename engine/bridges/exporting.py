@@ -45,7 +45,7 @@ ENGINES: dict[str, tuple[str, Callable[[Recommended], Words]]] = {
 }
 """Key -> the engine's name, and the function that writes its settings."""
 EXACT = ("greedy", "rejection", "block")
-"""Rules about which no note is added here: engines have them, or the functions of ``ENGINES`` add their own notes."""
+"""Rules that need no note from ``export``: the engines have these rules, or the functions in ``ENGINES`` treat them."""
 
 
 def export(setting: Recommended, engine: str) -> Export:

@@ -140,7 +140,7 @@ class Detokenizer:
         return piece.encode() if raw is None else raw
 
     def _behind(self, before: int | None, token: int) -> str:
-        """The text that decoding ``token`` after the token ``before`` adds."""
+        """The text that ``token`` adds if it is decoded directly after the token ``before``."""
         if before is None:
             return self._decoded(token)
         alone, longer = self._decoded(before), self._decoded(before, token)
@@ -148,7 +148,7 @@ class Detokenizer:
         return longer[len(same) :]
 
     def _following(self, before: int | None, token: int) -> int | None:
-        """The token that stands for the text up to and including ``token``."""
+        """The token that may stand for the whole text up to and including ``token`` when the next token is decoded."""
         if self._local or self._named_byte(token) is not None:
             return self._anchor
         return token if self._decoded(token) else before
