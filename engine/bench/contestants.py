@@ -75,8 +75,8 @@ class Ours(Contestant):
     """One drafter of this engine as a contestant. Its steps are neither written to a trace nor shown.
 
     Every text begins with an empty memory, because a drafter that remembers texts would meet each prompt again in the
-    next round. Drafters that remember only settings for which they have searched are an exception: they keep their memory
-    from text to text, as they do for a visitor, and their later rounds do not pay for the search again.
+    next round. Drafters that remember only settings are an exception: they search for these settings once and keep them
+    from text to text, as they do for a visitor, so their later rounds do not pay for the search again.
     """
 
     group = "ours"
@@ -164,7 +164,8 @@ def plain() -> type[Drafter]:
 
 
 def chain() -> type[Drafter]:
-    """The drafter class that drafts a chain with a draft model, with which other drafters are compared."""
+    """The class of the drafter ``chain``, which drafts a chain with a draft model. Other drafters are compared with
+    this one."""
     return drafters().get(DraftChain.key, DraftChain)
 
 

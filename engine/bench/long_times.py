@@ -28,8 +28,9 @@ def timed(
     """The times of passes over one text, with each selector that needs no draft model, and over several texts, with the
     selector that gains most.
 
-    session: has read all of the prompt but its last token. rows: for each selector its key, the length of the prompt
-    and the mean share of drafted tokens that are accepted."""
+    session: a session that holds all tokens of the prompt but its last one. rows: for each selector its key, the length
+    of the prompt and the mean share of drafted tokens that are accepted.
+    """
     timings: list[dict] = []
     for texts in TEXTS:
         best = max(timings, key=lambda row: row["gain"], default=None)

@@ -88,8 +88,8 @@ def openvino_contestants(
     paths: ModelPaths, draft: PreTrainedModel | None
 ) -> tuple[Sequence[Contestant], str]:
     """The contestants of OpenVINO GenAI, and the reason why those in fp32 are missing, or "". Reasons are also printed
-    to standard error. Each of the two precisions has a process of its own, because a process that ends takes all its
-    contestants with it."""
+    to standard error. The contestants in fp32 share one process, and those in the precision that the library chooses
+    share another, because a process that ends takes all its contestants with it."""
     present: list[Contestant] = []
     refusals = {}
     for precision, ways in {"fp32": (EXACT, ()), "its own precision": ((), OWN_PRECISION)}.items():

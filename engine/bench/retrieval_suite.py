@@ -91,7 +91,8 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
 
 
 def candidates(figures: Sequence[Aim]) -> Classes:
-    """The drafters that look tokens up, the drafters that they are compared with, and their sources alone, by key."""
+    """The drafters that look tokens up, the drafters that they are compared with, and those whose drafts they join
+    (``Drafter.sources``), by key."""
     all_drafters = drafters()
     keys = [key for key, cls in all_drafters.items() if cls.family == "retrieval"]
     entrants = [entrant.key for figure in figures for entrant in figure.entrants]
@@ -183,7 +184,8 @@ def beside(figures: Sequence[Aim], table_rows: Sequence[Row]) -> list[str]:
 
 
 def above_sources(classes: Classes, table_rows: Sequence[Row]) -> list[str]:
-    """Lines with the number of workloads on which a drafter is faster than each of its sources alone."""
+    """Lines for drafters that join the drafts of other drafters: the number of workloads on which such a drafter is
+    faster than each of the others alone."""
     speed = {(row.workload, row.contestant): row.tokens_per_second for row in table_rows}
     lines = []
     for key, cls in classes.items():

@@ -145,7 +145,7 @@ MARKS = {
     "lilicorr": ("lilicorr_enabled",),
     "domino": ("gru_hidden_dim",),
 }
-"""Kind -> configuration entries that only this member of DFlash's family has."""
+"""Kind of drafter in DFlash's family -> the configuration entries that only this kind has."""
 CLASSES = (
     ("Eagle4", "eagle4"),
     ("Eagle3", "eagle3"),

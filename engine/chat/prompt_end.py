@@ -54,8 +54,8 @@ class Spelled:
         return self._tokens[self._range(part)]
 
     def cross(self, text: bytes, border: int) -> bool:
-        """Whether a token could lie across the position ``border`` of the text: its bytes must agree with the text's
-        bytes, though it may reach beyond the text's end."""
+        """Whether a token could lie across the position ``border`` of the text. The token's bytes must agree with the
+        text's bytes, but they may reach beyond the text's end."""
         return any(
             len(token) > border - start and (rest.startswith(token) or token.startswith(rest))
             for start, rest in ((start, text[start:]) for start in range(border))

@@ -45,9 +45,9 @@ class Acceptance:
 @dataclass(frozen=True)
 class Load:
     """The load of one target pass.
-    texts: the number of texts that shared the pass. rows: the rows that it computed, padding included. context: the
-    number of tokens up to the root, summed over the texts. chances: for each text, the share of its drafted tokens that
-    were kept in earlier steps. rows_of: predicts ``rows`` of the next pass."""
+    texts: the number of texts that shared the pass. rows: the number of rows that the pass computed, padding included.
+    context: the number of tokens up to the root, summed over the texts. chances: for each text, the share of its
+    drafted tokens that were kept in earlier steps. rows_of: predicts ``rows`` of the next pass."""
 
     texts: int = 1
     rows: int = 1

@@ -37,7 +37,7 @@ def parts(
     paths: ModelPaths, texts: Sequence[str], found: Ceilings, deadline: Deadline
 ) -> Iterator[Part]:
     """The parts of the suite. Those that the goals need come first; the comparison in fp32 is last, if there is time.
-    found: the rates of the machine."""
+    found: the machine's measured memory bandwidth and matrix rate."""
     yield LLAMA_8B.name, partial(step_times, LLAMA_8B, found), 60
     equality = partial(greedy_equality, paths, texts[:EQUAL_PROMPTS], deadline)
     yield "greedy equality", equality, 30

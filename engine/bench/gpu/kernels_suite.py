@@ -1,7 +1,7 @@
-"""The suite ``kernels``: the time of each kernel compared with its floor, and of attention also with other
-implementations.
+"""The suite ``kernels``: compares the time of each kernel with a floor, and attention also with other implementations.
 
-A floor is the least time that the GPU needs for the bytes and operations of the work."""
+A floor is the least time that the GPU needs for the bytes and operations of the work.
+"""
 
 import math
 from collections.abc import Callable, Iterator

@@ -67,8 +67,8 @@ def machine() -> dict:
 
 
 def against_floor(name: str, measured: float, cost: Cost, ceilings: Ceilings, **more) -> dict:
-    """One row: the measured milliseconds, the floor in milliseconds, their ratio, and what limits the floor. more:
-    further fields."""
+    """One row: the measured milliseconds, the floor in milliseconds, their ratio, and whether memory or matrix products
+    determine the floor. more: further fields."""
     floor = ceilings.floor(cost)
     return {
         "name": name,

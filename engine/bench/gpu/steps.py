@@ -38,7 +38,7 @@ def step_times(
 
     The rows are: a step of one token; a step of each tree size, with its ratio to the first row; a tree that is judged
     within its pass; the host's share of a whole step of the decoding loop; and one pass over several texts. found: the
-    rates of the machine. prefix: tokens in the KV cache before each step.
+    machine's measured memory bandwidth and matrix rate. prefix: tokens in the KV cache before each step.
     """
     model = random_model(shape)
     prompt = torch.randint(0, shape.vocabulary, (prefix,)).tolist()

@@ -108,8 +108,8 @@ def timed(owner: type, name: str) -> Iterator[list[float]]:
 
 
 def ceilings(copied: int = 2**31, side: int = 8192) -> Ceilings:
-    """The rates of this machine, measured with a copy of ``copied`` bytes and a bf16 product of two matrices of side
-    ``side``, on random data."""
+    """The memory bandwidth and the matrix rate of this machine, measured with a copy of ``copied`` bytes and a bf16
+    product of two matrices of side ``side``, on random data."""
     return Ceilings(_bandwidth(copied), _rate(side))
 
 
