@@ -40,9 +40,11 @@ def dependence(
     seed: int,
     ends: frozenset[int] = frozenset(),
 ) -> Dependence:
-    """Estimate the dependence of the next ``places`` tokens after a prompt from ``texts`` texts drawn at temperature 1.
+    """Estimate how much the ``places`` tokens after a prompt depend on each other, from ``texts`` texts that are drawn
+    at temperature 1.
 
-    module: the target. ends: tokens that end a text."""
+    module: the target. ends: tokens that end a text.
+    """
     return of_laws(drawn_laws(module, prompt, places, texts, seed, ends))
 
 

@@ -57,8 +57,8 @@ DEVICES = {
     "pace": [patch.object(Pace, "saw", lambda self, slowness: None)],
     "nothing": [],
 }
-"""From the name of a device to the patches that switch it off. "nothing" switches nothing off, so its figures show the
-noise."""
+"""From the name of an optimisation to the patches that switch it off. "nothing" switches nothing off, so its figures
+show the noise."""
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:

@@ -68,8 +68,8 @@ def long_text(models: Models, length: int, texts: Sequence[str]) -> list[int]:
 
 
 def timed(action: Callable[[int], object], places: Sequence[int]) -> float:
-    """The median time of a call of ``action``, in microseconds. It is called once with each of these positions of the
-    text."""
+    """The median time of a call of ``action``, in microseconds. ``action`` is called once with each of these positions
+    of the text."""
     microseconds = []
     for place in places:
         began = time.perf_counter()

@@ -1,9 +1,9 @@
 """`python -m engine bench --suite real`: answers of a real chat model to prompts of eight kinds, here and in the
 engines that people would use instead.
 
-This engine's drafters, transformers (plain, assisted by the same draft, prompt lookup) and OpenVINO GenAI (the same
-three ways in fp32, and in the precision that it chooses itself) take turns on each prompt. A drafter, part or peer that
-is missing is left out, with one sentence on standard error.
+This engine's drafters, transformers (plain, assisted by the same draft model, and with prompt lookup) and OpenVINO
+GenAI (the same three ways, both in fp32 and in the precision that OpenVINO chooses itself) take turns on each prompt. A
+drafter, part or library that is missing is left out, with one sentence on standard error.
 """
 
 import copy
@@ -160,8 +160,8 @@ def real_text(race: Race, goals: Sequence[Goal]) -> str:
 
 
 def real_goals(race: Race, absent: Mapping[str, str]) -> list[Goal]:
-    """The goals of this suite. For each kind of prompt, the best drafter is compared with the best of a peer's ways.
-    absent: the reason of each peer that could not take part."""
+    """The goals of this suite. For each kind of prompt, the fastest drafter is compared with the fastest contestant of
+    another library. absent: for each library that could not take part, the reason."""
     rows, base = race.table, plain().key
     none, chooser = of(rows, base), of(rows, CHOOSER)
     best = best_of(rows, [name for name in group(rows, "ours") if name != base])

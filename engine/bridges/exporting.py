@@ -24,9 +24,9 @@ CAUTION = (
 @dataclass(frozen=True)
 class Export:
     """A recommended setting, written for one engine.
-    text: the settings for the engine; "" if it cannot express the recommended setting. synthetic: settings for a test
-    of the server's speed, in which the engine accepts drafted tokens at the measured rates, whatever its drafter's
-    quality; "" if the engine has no such mode, or if the acceptance rate of some position is unknown. notes: sentences
+    text: the settings for the engine; "" if the engine cannot express the recommended setting. synthetic: settings for
+    a test of the server's speed, in which the engine accepts drafted tokens at the measured rates, whatever the drafter
+    proposes; "" if the engine has no such mode, or if the acceptance rate of some position is unknown. notes: sentences
     for people."""
 
     engine: str

@@ -69,8 +69,9 @@ class TooMuch(Refused):
 
 class Next(NamedTuple):
     """The tokens that may come next in a text.
-    forced: tokens that must come. mask: one bit per token for the token after the forced ones; None if every token may
-    come; empty if it was not requested. If a single token was tested, mask is one byte: whether that token may come."""
+    forced: tokens that must come. mask: one bit per token of the vocabulary: whether it may come after the forced
+    tokens. The mask is None if every token may come, and empty if it was not requested. If the request was about a
+    single token, the mask is one byte: whether this token may come."""
 
     forced: list[int]
     mask: bytes | None
@@ -156,7 +157,8 @@ class GrammarTokenizer:
 
 
 def _end(number: int, process: subprocess.Popen, door: socket.socket) -> None:
-    """End a tokenizer's process. Python may call this wherever it frees a tokenizer, so it waits for no lock."""
+    """End a tokenizer's process. Python may call this function wherever it frees a tokenizer, so the function waits for
+    no lock."""
     _pool.gone.append(number)
     door.close()
     process.kill()
@@ -234,7 +236,7 @@ class GrammarText:
         return answer[8:]
 
     def close(self) -> None:
-        """End the text. Python may call this wherever it frees objects, so it waits for no lock."""
+        """End the text. Python may call this method wherever it frees objects, so the method waits for no lock."""
         _pool.ended.append(self)
 
 

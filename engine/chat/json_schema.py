@@ -27,8 +27,8 @@ TOO_MUCH = (
 
 
 class JsonSchema(Constraint):
-    """The state of one text. The document is written on one line, as ``json.dumps`` writes it, and the text ends after
-    it."""
+    """The constraint on one text. The document is written on one line, as ``json.dumps`` writes it, and the text ends
+    after the document."""
 
     def __init__(self, schema: str, tokenizer, vocabulary: int, ends: Collection[int]) -> None:
         """Check the schema and compile its grammar. tokenizer: a fast transformers tokenizer. vocabulary: width of the

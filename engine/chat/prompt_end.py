@@ -145,7 +145,7 @@ def _paths(target, words: Spelled, before: str, text: str) -> Iterator[Path]:
 
 
 class PromptEnd(Constraint):
-    """The state of one text, which must begin with the characters that were taken back from the prompt."""
+    """The constraint on one text, which must begin with the characters that were taken back from the prompt."""
 
     looks_ahead = True
 

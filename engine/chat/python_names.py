@@ -42,7 +42,7 @@ class Names(NamedTuple):
 
 
 class PythonNames(Constraint):
-    """The state of one text. The prompt and the text are Python; where they cannot be analysed, every token may
+    """The constraint on one text. The prompt and the text are Python; where they cannot be analysed, every token may
     come."""
 
     key = "python_names"

@@ -162,8 +162,8 @@ def masked(logits: Tensor, allowed: Tensor | None) -> Tensor:
 def masked_tree(logits: Tensor, tree: DraftTree, constraint: Constraint | None) -> Tensor:
     """logits [N+1, V] after the root and each node of the tree, with the constraint applied.
 
-    The row of a node that the constraint forbids stays as it is: its parent's row gives the node no
-    probability.
+    The row of a node that the constraint forbids is left unmasked. It is never used, because the row of the node's
+    parent gives the node's token no probability.
     """
     if constraint is None:
         return logits

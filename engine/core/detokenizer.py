@@ -25,8 +25,8 @@ MOST_KNOWN = 1 << 17
 """The most pieces that are remembered for one tokenizer: some tens of megabytes."""
 
 ESCAPES, EACH_BYTE = "draftscope_escape", "draftscope_each_byte"
-"""Names of error handlers for bytes that are no character. The first writes ⟨hex⟩ for each byte, the second U+FFFD for
-each byte, where the standard handler may write one for several bytes."""
+"""Names of error handlers for bytes that form no character. ESCAPES writes ⟨hex⟩ for each byte. EACH_BYTE writes U+FFFD
+for each byte, while the standard handler may write one U+FFFD for several bytes."""
 
 ONE_BY_ONE = {"ByteFallback", "ByteLevel", "Fuse", "Metaspace", "Replace", "WordPiece"}
 """Decoders that change each token, or each token's bytes, without regard to other tokens."""

@@ -80,7 +80,7 @@ class Guess:
 
 
 class OverlappedText(Text):
-    """A text whose draft holds tokens that have not been judged yet."""
+    """A text that may hold drafted tokens from one step to the next, before they are judged."""
 
     def __init__(self, target: Target, request: TextRequest) -> None:
         super().__init__(target, request)

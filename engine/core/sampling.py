@@ -1,7 +1,7 @@
 """From logits to a distribution, and from a distribution to a token.
 
-One operator serves the target's p and the draft's q, so that both are truncated in the same way. The target's noise is
-keyed by position: with the same seed, a position of the text has the same noise whatever was drafted.
+One operator serves the target's p and the draft model's q, so that both are truncated in the same way. The target's
+noise is keyed by position: with the same seed, a position of the text has the same noise whatever was drafted.
 """
 
 import hashlib
