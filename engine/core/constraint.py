@@ -162,7 +162,7 @@ def masked(logits: Tensor, allowed: Tensor | None) -> Tensor:
 def masked_tree(logits: Tensor, tree: DraftTree, constraint: Constraint | None) -> Tensor:
     """logits [N+1, V] after the root and each node of the tree, with the constraint applied.
 
-    The row of a node that the constraint forbids is left unmasked. It is never used, because the row of the node's
+    The row of a node that the constraint forbids is left unmasked. It need not be masked, because the row of the node's
     parent gives the node's token no probability.
     """
     if constraint is None:
