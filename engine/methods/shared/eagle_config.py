@@ -155,7 +155,7 @@ class EagleConfig:
         return config
 
     def check(self) -> None:
-        """Raise ValueError if a size is too small or too large for any cell."""
+        """Raise ValueError if a size or another entry of this configuration cannot be used."""
         sizes = (
             *("vocab_size", "hidden_size", "intermediate_size", "num_attention_heads"),
             *("num_key_value_heads", "head_dim", "num_hidden_layers", "target_hidden_size"),

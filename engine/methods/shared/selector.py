@@ -1,6 +1,7 @@
-"""The interface of selectors: a selector chooses the keys and values of a layer that a draft pass reads.
+"""The interface of selectors: a selector chooses the keys and values of a layer that a draft pass uses.
 
-Letters in shapes: H query heads, Hkv heads of keys, T columns, C columns that are read, R rows, D head size.
+A column of the KV cache holds the key and the value of one token. Letters in shapes: H query heads, Hkv key/value
+heads, T columns, C chosen columns, R rows (new tokens), D head size.
 """
 
 from __future__ import annotations
