@@ -1,4 +1,5 @@
-"""The target reads the draft twice in one pass: first in its place, and once more after a request to reflect on it.
+"""The target is run over the draft twice in one pass: first directly after the text, and once more after a request to
+reflect on the draft.
 
 "Think Before You Accept: Semantic Reflective Verification for Faster Speculative Decoding" (2025). A reflective prompt
 and a second copy of the draft follow the drafted tokens as probe rows of the same pass. So the target gives two

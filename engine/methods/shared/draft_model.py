@@ -172,8 +172,8 @@ class DraftReader:
         return read_rows(tokens, self._q(logits), states)
 
     def _spread(self, logits: Tensor) -> Tensor:
-        """Logits [..., K] of a trimmed head -> logits [..., V], where tokens that the head lacks have ``NEVER``. The
-        logits of a whole head are returned as they are."""
+        """Spread logits [..., K] of a trimmed head over the whole vocabulary: [..., V], where tokens without a row have
+        the logit ``NEVER``. The logits of a whole head are returned as they are."""
         if self._head_tokens is None:
             return logits
         spread = logits.new_full((*logits.shape[:-1], self._vocabulary), NEVER)

@@ -225,11 +225,11 @@ class EagleCell(nn.Module):
         return borrowed(tokens) if self.embed_tokens is None else self.embed_tokens(tokens)
 
     def logits(self, states: Tensor, borrowed: Callable[[Tensor], Tensor]) -> Tensor:
-        """States [.., H] -> logits [.., v] over the cell's own vocabulary, or the target's. borrowed: the target's
-        head, used if the cell has none.
+        """Turn states [.., H] into logits [.., v] over the cell's own vocabulary, or over the target's if the cell has
+        none of its own. borrowed: the target's head, used if the cell has no head.
 
-        A cell with a readout (FSPAD's partial alignment) adds a projection of the state to the head's input, so that
-        the state need not be both the next feature and the head's input.
+        In a cell with a readout (FSPAD's partial alignment), the input of the head is the state plus a projection of
+        the state. So the state itself can stay close to the target's feature.
         """
         if self.readout is not None:
             states = states + self.readout(states)

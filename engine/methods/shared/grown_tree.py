@@ -37,8 +37,8 @@ class Place:
         self._drafter, self._left = drafter, drafter.ranked(q)
 
     def take(self) -> tuple[int, float] | None:
-        """Return the next child's token, and the share of the remaining weight that this token has; None if no weight
-        remains."""
+        """Choose the next child among the tokens that are not children of this node yet. Returns its token, and the
+        weight of this token divided by the weight of all these tokens; None if they have no weight."""
         mass = float(self._left.sum())
         if mass <= 0:
             return None
@@ -48,7 +48,8 @@ class Place:
         return token, share
 
     def most(self) -> float:
-        """Return the largest share of the remaining weight that the next child can have."""
+        """Among the tokens that are not children of this node yet, return the largest weight of a token, divided by the
+        weight of all these tokens."""
         mass = float(self._left.sum())
         return float(self._left.max()) / mass if mass > 0 else 0.0
 

@@ -113,8 +113,8 @@ class GuessedWindow(Drafter):
         return root
 
     def _table(self) -> Table:
-        """Return the table of the window and its last passes. In a row, equal cells mean that the guess no longer
-        changes."""
+        """Return the table of the window: a row for each position, with the guesses of the last passes. Equal guesses
+        in a row mean that the guess no longer changes."""
         rows = []
         for position, place in enumerate(self._window, start=self._first):
             latest = [Token(guess) for guess in reversed(place.guesses[-SHOWN:])]

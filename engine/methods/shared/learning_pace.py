@@ -27,7 +27,7 @@ LEARNING = (
         "How far an update may move a weight, as a share of its size."
     ),
 )
-"""Options of a drafter whose copy of the draft learns."""
+"""Options of a drafter with a copy of the draft model that learns."""
 
 
 class Pace:
@@ -78,8 +78,8 @@ class LearningDraft:
         self._reader, self._version = self._reading(self._private.model), self._private.version
 
     def _learn(self) -> None:
-        """Update the copy of the draft model if an update is due (``Pace.due``). If the reader's weights are then too
-        old, make a new reader, which is run over the whole text again."""
+        """Update the copy of the draft model if an update is due (``Pace.due``). If the text's reader still uses
+        weights from before too many updates, replace it by a new reader, which is run over the whole text again."""
         private = self._private
         if self._pace.due(private.waiting):
             began = time.perf_counter()

@@ -81,7 +81,7 @@ class OperatorGate(ModulePart):
         return (self.questions @ self.keys(rows).mT * scale).softmax(-1)
 
     def reduced(self, operator: str, rows: Tensor) -> Tensor:
-        """Apply an operator to the patches: [.., P, H] -> [.., K, H]."""
+        """Apply an operator to P patches [.., P, H]; returns the K embeddings [.., K, H] that stand for them."""
         if operator == TEXT_ONLY:
             return rows[..., :0, :]
         if operator == PRUNED:

@@ -3,8 +3,8 @@ which stay unrounded.
 
 Tiwari et al., QuantSpec: Self-Speculative Decoding with Hierarchical Quantized KV Cache (ICML 2025). In the paper the
 cache has eight bits: draft passes use the upper four, the target's passes use all eight, and the text is exact for a
-target with such a cache. Here the target uses its own unrounded cache, so the text is exact for the target itself. For
-keys, the numbers of a channel are rounded together, in groups of tokens; for values, the numbers of a token are.
+target with such a cache. Here the target uses its own unrounded cache, so the text is exact for the target itself. Keys
+are rounded per channel and group of tokens, values are rounded per token.
 """
 
 import torch

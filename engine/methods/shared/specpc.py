@@ -1,9 +1,9 @@
-"""SpecPC: uses the prompt's tokens to which a draft model attends. SpecKV-PC: chooses, among these tokens, the columns
-to which the draft model's answer attends.
+"""SpecPC and SpecKV-PC: use columns of the prompt's tokens to which a draft model attends.
 
-Galim et al., Draft-based Approximate Inference for LLMs (ICLR 2026). SpecKV-PC applies SpecPC and then SpecKV. In the
-paper the target gets the selected tokens as a shorter prompt. Here the target was run over the whole prompt, and a
-draft pass uses the columns of the selected tokens at their original positions.
+Galim et al., Draft-based Approximate Inference for LLMs (ICLR 2026). SpecPC uses the columns of these tokens. SpecKV-PC
+chooses, among these tokens, the columns to which the draft model's answer attends (``speckv``). In the paper the target
+gets the chosen tokens as a shorter prompt. Here the target was run over the whole prompt, and a draft pass uses the
+columns of the chosen tokens at their original positions.
 """
 
 import torch

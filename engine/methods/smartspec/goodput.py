@@ -3,9 +3,8 @@
 Liu et al., Optimizing Speculative Decoding for Serving Large Language Models Using Goodput (2024). The expected tokens
 follow from a moving average of the share of a text's drafted tokens that are accepted; the predicted time comes from
 ``engine.methods.smartspec.round_costs``. The paper maximises the goodput of all texts of a step together. Here each
-text maximises its own tokens, divided by its own share of the time. Otherwise a text whose drafts fail would draft
-little in favour of others, would be written more slowly, and so would occupy a position in the pass for longer, while
-other texts wait for it.
+text maximises its own tokens, divided by its own share of the time. Otherwise a text whose drafts are often rejected
+would occupy its position in the pass for longer, while other texts wait for this position.
 """
 
 from __future__ import annotations
@@ -77,8 +76,8 @@ def goodputs(chance: float, most: int, costs: Costs, coming: Round) -> list[floa
     best for all. The second is the change that the text's own length makes to this round.
 
     Every text computes about the same best length for all, and so all texts change their lengths together. This matters
-    because a pass is as long as its longest draft requires, so one text alone could not shorten it. A text pays for its
-    position in the pass, because another text waits for this position.
+    where a pass is padded to its longest draft, because one text alone could not make such a pass shorter. A text pays
+    for its position in the pass, because another text waits for this position.
     """
     own = expected_tokens(chance, most)
     if coming.chances:

@@ -1,4 +1,7 @@
-"""Predicts the time of a round, and decides when to draft again after drafting did not pay."""
+"""Predicts the time of a round, and decides when to draft again after drafting did not pay.
+
+A round is one pass of the target, with the drafts that the texts of this pass make before it.
+"""
 
 from __future__ import annotations
 
@@ -85,9 +88,9 @@ class MeasuredCosts(KnownCosts):
         return bool(self.reading.sights and self.drafting.sights)
 
     def see(self, times, length: int, load: Load) -> None:
-        """Record one text's step. times: milliseconds by stage; the stage of the pass has the text's share of it. Every
-        text of a pass calls this function. The time of the pass and the step without or with a draft (for the retries)
-        are recorded only once, at the first of these calls."""
+        """Record one text's step. times: milliseconds by stage; for the stage of the pass, the text's share of it.
+        Every text of a pass calls this function. The time of the pass, and for the retries whether the pass had a
+        draft, are recorded only at the first of these calls."""
         draft, verify = times.get("draft", 0.0), times.get("verify", 0.0)
         rest_of_step = sum(times.values()) - draft - verify
         with self._lock:
