@@ -73,8 +73,8 @@ class CompiledModel(LanguageModel):
         return self.passes.columns(capacity)
 
     def read_view(self, tokens: Sequence[int], mask: RowMask, columns: Columns) -> Tensor:
-        """Read R tokens in a text of their own, which begins with these columns; returns the logits [R, V] of the
-        tokens, and adds their keys and values to the columns."""
+        """Read R tokens through a cache view (``engine.model.cache_view``), with the compiled graph; returns their
+        logits [R, V]. columns: the view's KV columns, to which the tokens' keys and values are added."""
         graphs = self.passes.graphs_with(())
         inputs = torch.tensor(self.readable(tokens))
         return self.passes(inputs, mask, columns, graphs, (), None)[0]

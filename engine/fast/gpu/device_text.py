@@ -1,4 +1,4 @@
-"""Writes an unrecorded text whose trees are judged on the device."""
+"""Writes an unrecorded text whose draft trees are judged on the GPU, within the target's pass if possible."""
 
 from dataclasses import replace
 
