@@ -99,8 +99,8 @@ class StaticSession(BufferedSession):
         Returns the drafted tokens, int32 [count], and the distributions that they were drawn from, [count, V], or None
         at temperature 0; both are on the device. drawn: one uniform number per drafted token; None at temperature 0.
 
-        If ``tokens`` has more than READ_AHEAD entries, all but the last are committed first, and the rest of this
-        docstring holds for the last one alone. Afterwards the scratch rows are a chain of len(tokens) + count - 1 rows.
+        If ``tokens`` has more than READ_AHEAD entries, all but the last are committed first, and ``tokens`` below means
+        the last one alone. Afterwards the scratch rows are a chain of len(tokens) + count - 1 rows.
         """
         if len(tokens) > READ_AHEAD:
             self.prefill(tokens[:-1])
