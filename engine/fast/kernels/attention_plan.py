@@ -63,5 +63,5 @@ def plan(
 
 def places(warps: int, gpu: Gpu) -> int:
     """The number of programs that the GPU runs at the same time; further programs would wait for a second wave. A
-    multiprocessor has registers for one program of eight warps or for several programs of four warps."""
+    multiprocessor has registers for one program of eight warps or for two programs of four warps."""
     return gpu.processors * (1 if warps == 8 else 2)
