@@ -17,7 +17,8 @@ U = TypeVar("U")
 
 @dataclass(frozen=True)
 class Timed(Generic[T]):
-    """The result of a function, and when its work began and ended: milliseconds since both functions were started."""
+    """The result of a function, and when the function ran. start, end: milliseconds since ``Pair.run`` started both
+    functions."""
 
     value: T
     start: float

@@ -1,5 +1,7 @@
 """Interfaces to models: a target, and a session in which it reads one text. ``engine.model`` implements both.
 
+To read tokens is to run the model over them. A row is one token position in such a pass.
+
 Letters in shapes: N rows, V vocabulary, n requested layers, H hidden size.
 """
 
@@ -85,7 +87,7 @@ class Models(Protocol):
     folders: Mapping[str, str]
 
     def part(self, role: str) -> object:
-        """The part with this role. Raises KeyError if the drafter did not declare the role."""
+        """The model or trained module with this role. Raises KeyError if the drafter did not declare the role."""
 
 
 def of_layers(features: Tensor | None, read: Iterable[int], wanted: Sequence[int]) -> Tensor | None:

@@ -1,4 +1,5 @@
-"""A text in progress: draft after its end, judge the draft by the target's pass, keep the accepted tokens."""
+"""A text in progress: draft tokens after the end of the text, judge the draft by the target's pass, keep the accepted
+tokens."""
 
 from __future__ import annotations
 

@@ -74,12 +74,12 @@ class DraftTree:
         source: str = "",
         q: float | None = None,
     ) -> int:
-        """Record one more draw under ``parent``. Returns its node: a new one, or the node that already holds this
-        token.
+        """Record one more draw under ``parent``. Returns the drawn node: a new one, or the child of ``parent`` that
+        already holds this token.
 
         law: [V], the distribution drawn from; for a one-hot draw, a distribution to show, or None.
-        q: the probability to show, if it is known without a look at ``law``. Raises ValueError for a parent that is not
-        a node, a drawn token without a law, and a token drawn again without replacement.
+        q: the probability to show, if the caller knows it; None takes it from ``law``. Raises ValueError for a parent
+        that is not a node, a drawn token without a law, and a token drawn again without replacement.
         """
         if not ROOT <= parent < len(self.tokens):
             raise ValueError(f"the parent {parent} is no node of this tree")

@@ -117,7 +117,8 @@ def _telling_rows(count: int) -> np.ndarray:
 
 
 def _telling_matrix() -> np.ndarray:
-    """A matrix [_OUTPUTS, 2 * _HALF] whose second half is minus its first half, so the rows' high parts cancel."""
+    """A matrix [_OUTPUTS, 2 * _HALF] whose second half is minus its first half. So the high parts of ``_telling_rows``,
+    which are the same in both halves of a row, cancel in every product."""
     first = np.random.default_rng(1).integers(-3, 4, (_OUTPUTS, _HALF))
     return np.concatenate([first, -first], 1).astype(np.float32)
 

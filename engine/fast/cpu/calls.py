@@ -19,8 +19,8 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 SMALL = 2**14
-"""An argument of up to this many elements is copied into memory that the graph keeps for arguments of the same number
-and shape. That takes less time than giving the graph a new tensor."""
+"""An argument of up to this many elements is copied into memory that the graph keeps for the argument of this index and
+shape. That takes less time than giving the graph a new tensor."""
 MOST_HALVED = 10**8
 """The largest size, in bytes, of a graph that is compiled a second time, for half of the threads. The second graph
 holds the weights once more, which would be too much for larger graphs."""
@@ -63,7 +63,7 @@ class Calls:
         take: Callable[..., T],
         columns: list | None = None,
     ) -> T:
-        """Run the graph, and return the result of ``take`` on the outputs whose numbers are in ``wanted``.
+        """Run the graph, and return the result of ``take`` on the outputs with the indices ``wanted``.
 
         given: the first arguments. columns: the other arguments, as OpenVINO tensors; they are handed over only if the
         list is another object than in the last call. take: must copy the outputs, because the next call overwrites

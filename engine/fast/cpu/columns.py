@@ -67,8 +67,8 @@ class Buffers:
 
 
 class Columns(KVCache):
-    """The columns of one text, in one of the model's buffers. shape: decides how many rows each pass over the text
-    has."""
+    """The columns of one text, in one of the model's buffers. shape: the ``RowShape`` that decides how many rows each
+    pass over the text has."""
 
     def __init__(
         self,
@@ -105,8 +105,9 @@ class Columns(KVCache):
         return self._buffer.between(first, stop)
 
     def write(self, first: int, start: int, fresh: np.ndarray, count: int) -> None:
-        """Write the first ``count`` rows of ``fresh`` to the columns from ``start`` on. fresh: k and v [2 n, Hkv, R, D]
-        of n layers, of which ``first`` is the first. The number of columns in use stays the same."""
+        """Write the first ``count`` rows of ``fresh`` to the columns from ``start`` on. fresh: keys and values [2 n,
+        Hkv, R, D] of n consecutive layers. first: the index of the first of these layers. The number of columns in use
+        stays the same."""
         layers = slice(2 * first, 2 * first + len(fresh))
         self._array[layers, :, start : start + count] = fresh[:, :, :count]
 

@@ -47,7 +47,7 @@ class Attention:
 
     @property
     def fresh(self) -> Tensor:
-        """Keys and values of the rows themselves, [2 N, Hkv, R, D]."""
+        """The keys and values of the rows of this pass, [2 N, Hkv, R, D]."""
         return torch.cat(self._fresh)
 
 

@@ -1,8 +1,8 @@
 """Graphs of one function: one for all sizes and, for a small model, one for each frequent number of rows.
 
 A graph prepares all of its operations anew for a pass that has other sizes than the last one. A graph for one number of
-rows does so only where the number of columns changes, which is seldom within a text. Each graph holds a copy of the
-weights, so a graph for one number of rows is made only while ``engine.fast.cpu.budget`` has room for it.
+rows does so only when the number of columns changes, which is seldom within a text. Each graph holds a copy of the
+weights, so a graph for one number of rows is compiled only while ``engine.fast.cpu.budget`` has room for it.
 """
 
 from __future__ import annotations

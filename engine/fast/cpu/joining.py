@@ -1,7 +1,7 @@
 """Joins the products of the same rows with several matrices into one product with all of them.
 
-A layer multiplies the same rows by the matrices of query, key and value, and by two matrices of its MLP. One call
-starts its threads once and reads one long stretch of memory. The numbers stay the same.
+A layer multiplies the same rows by the matrices of query, key and value, and other rows by two matrices of its MLP. A
+joined product starts the threads only once and reads one long stretch of memory. The numbers stay the same.
 
 A joined matrix is not a second copy in memory: the module's own weights become parts of the joined one.
 """

@@ -5,7 +5,7 @@ turns of milliseconds, so a pass on all cores may take several times as long as 
 a pass is a little slower on a quiet machine, and often much faster on a busy one.
 
 A pass may also be slow because the caches do not hold its weights. Then no other process takes a core, and the system
-interrupts none of the threads.
+interrupts none of the threads. So a slow pass without interruptions is ignored.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class Pace:
         return self._count is None or self._count != before
 
     def _end(self) -> None:
-        """Go back to all threads. If half of the threads did not help, ignore slow passes for a while; each time that
-        this happens, the while is twice as long as before."""
+        """Go back to all threads. If half of the threads did not help, ignore slow passes for a while, twice as long
+        each time as the time before."""
         if median(self._halved) > GAIN * median(slow for slow in self._latest if slow >= SLOW):
             self._ignored, self._patience = self._patience, 2 * self._patience
         else:
@@ -102,4 +102,4 @@ class Shortest:
 
 
 PACE = Pace()
-"""The pace of this process: other work on the machine slows all of its passes."""
+"""The one ``Pace`` of this process. All passes share it, because other work on the machine slows them all."""

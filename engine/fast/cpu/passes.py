@@ -94,7 +94,7 @@ class CompiledPasses:
 
     def columns(self, capacity: int) -> Columns:
         """Empty columns for a new text. capacity: how many columns a large model's text begins with; a small model's
-        text begins with FIRST."""
+        text begins with FIRST columns."""
         return self._columns(capacity if self.large else FIRST, self.row_shape())
 
     def capacities(self, coming: Expected, rows: int) -> list[int]:
@@ -323,8 +323,8 @@ class CompiledPasses:
 
 
 def _numbers(module: nn.Module) -> int:
-    """The number of weights that a graph of the module holds. A graph begins with vectors, so the table of embeddings
-    counts only if it is also the head."""
+    """The number of weights that a graph of the module holds. The graph's input are embedding vectors, so the graph
+    holds the embedding table only if the table is also the output head."""
     weights = sum(weight.numel() for weight in module.parameters())
     table, head = module.get_input_embeddings(), module.get_output_embeddings()
     tied = head is not None and head.weight is table.weight
@@ -347,7 +347,8 @@ def chain_mask(rows: int) -> RowMask:
 
 
 def close(actual: Tensor, expected: Tensor) -> bool:
-    """Whether two tensors agree up to a thousandth of each number and of the standard deviation of ``expected``."""
+    """Whether two tensors agree: each number may differ by a thousandth of itself plus a thousandth of the standard
+    deviation of ``expected``."""
     return torch.allclose(actual, expected, rtol=1e-3, atol=1e-3 * float(expected.std()))
 
 

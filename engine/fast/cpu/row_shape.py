@@ -1,9 +1,12 @@
 """Decides how many rows each pass of a session has, spare rows included.
 
-A compiled graph prepares each of its operations anew for every new number of rows, which costs a small
-model as much as many rows do. So a pass may have spare rows, whose results are ignored. A small model
-has separate graphs for frequent numbers of rows, which are prepared only once (``engine.fast.cpu.fixed``); but the
-processor's caches hold the weights of the graph used last, so another graph reads its copy from memory.
+A compiled graph prepares each of its operations anew for every new number of rows. For a small model this costs as much
+time as computing many rows. So a pass may have spare rows, whose results are ignored, to keep the number of the pass
+before.
+
+A small model also has separate graphs for frequent numbers of rows, which are prepared only once
+(``engine.fast.cpu.fixed``). But a switch between these graphs costs time too: the processor's caches hold only the
+weights of the graph used last, so another graph must read its copy of the weights from memory.
 """
 
 from collections.abc import Sequence

@@ -115,8 +115,8 @@ def compiled(
 
 
 def _worth_keeping(graph: nn.Module) -> bool:
-    """Whether the graph is stored in the cache folder. It is if it is small, or if it reads matrices of 4 or 8 bits as
-    they are stored, because finding these bits again in the unpacked weights would take seconds."""
+    """Whether this graph is stored in the cache folder. Small graphs are, and so are graphs that read matrices of 4 or
+    8 bits as they are stored, because finding these bits again in the unpacked weights would take seconds."""
     weights = [weight.detach() for weight in graph.parameters()]
     return sum(weight.nbytes for weight in weights) <= MOST_KEPT or looks_stored(weights)
 

@@ -164,7 +164,8 @@ def _of_eight_a_row(groups: np.ndarray) -> Grid | None:
 
 
 def _halves(factor: np.ndarray) -> np.ndarray:
-    """The factors rounded to fp16, as they are stored; 1 for a factor of 0, which a group of equal numbers has."""
+    """The factors rounded to fp16, the type in which they are stored. A factor of 0, which a group of equal numbers
+    has, becomes 1."""
     factor = factor.astype(np.float16).astype(np.float32)
     return np.where(factor == 0, np.float32(1), factor)
 

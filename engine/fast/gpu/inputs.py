@@ -31,7 +31,7 @@ class Size:
 
     @property
     def scratch(self) -> int:
-        """The number of columns behind the committed ones that the pass may read or write."""
+        """The number of columns after the committed ones that the pass may read or write."""
         return WORD * self.words
 
     @classmethod

@@ -86,9 +86,9 @@ def chain(
     """Draft a chain, one token per pass; each pass reads the token of the pass before it. Returns the tokens, int32
     [passes], and the distributions that they were drawn from, [passes, V], or None in greedy decoding.
 
-    passes: the inputs of the passes. The host loads the first inputs; the other passes have one row each, behind the
-    rows of the first pass, and take prefix and token from the device. Only the first ``vocabulary`` tokens can be
-    drawn. drawn: one uniform number per pass; unused in greedy decoding.
+    passes: the inputs of the passes. The host loads the first inputs. Every other pass has one row, which stands after
+    the rows of the passes before it, and takes its prefix and its token from the device. Only the first ``vocabulary``
+    tokens can be drawn. drawn: one uniform number per pass; unused in greedy decoding.
     """
     picks: list[Tensor] = []
     laws: list[Tensor] = []

@@ -56,7 +56,7 @@ class Usage:
 
 @contextlib.contextmanager
 def caught() -> Iterator[list[Launch]]:
-    """A context in which Triton launches nothing. Its value is a list that collects the launches instead."""
+    """A context in which Triton launches nothing. The context's value is a list that collects the launches instead."""
     from triton.runtime.jit import JITFunction
 
     launches: list[Launch] = []
