@@ -19,7 +19,7 @@ SHOWN = 6  # last hand-overs that the exhibit shows
 
 
 class SpeculativeThinkingDrafter(DraftModelDrafter):
-    """Proposes one unchecked token while the small model thinks, and nothing while the large one writes
+    """Proposes one unchecked token while the small model thinks, and nothing while the large model writes
     (``engine.core.switching``)."""
 
     key = "speculative_thinking"
