@@ -14,8 +14,8 @@ class RowMask:
 
     committed: number of columns before the scratch rows. depths: the depths of all S scratch rows; a child of the last
     committed token has depth 0. ancestors: one integer for each of the R rows, whose bit s says that the row sees
-    scratch row s. first: the position in the text of a child of the last committed token; None means ``committed``, and
-    another number is needed if columns of the text were left out.
+    scratch row s. first: the position in the text of a child of the last committed token; None means that it equals
+    ``committed``; it differs if columns of the text were left out.
     """
 
     def __init__(
@@ -60,7 +60,8 @@ class RowMask:
 
     @property
     def span(self) -> tuple[int, int]:
-        """The lowest and the highest position of the rows, counted in columns."""
+        """The lowest and the highest of the rows' positions, if every committed column counts as one position, whatever
+        columns were left out of the text."""
         return self._committed + min(self._depths), self._committed + max(self._depths)
 
     @property
@@ -76,7 +77,8 @@ class RowMask:
 
     @cached_property
     def column_positions(self) -> Tensor:
-        """The columns' positions, [T]: those in the text, unless columns were left out before the scratch rows."""
+        """Whether a sliding window hides a column from one of the rows. window: its length in tokens; None means no
+        window."""
         scratch = torch.tensor(self._all_depths) + self._committed
         return torch.cat([torch.arange(self._committed), scratch]).to(self._device)
 
