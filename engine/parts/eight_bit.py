@@ -16,7 +16,7 @@ from torch import Tensor
 SCALE = "_scale"
 FLOATS = (torch.float8_e4m3fn, torch.float8_e5m2)
 STORED = ("I8", "F8_E4M3", "F8_E5M2")
-"""The names that safetensors has for int8 and for the types in FLOATS."""
+"""The names that safetensors files use for int8 and for the float8 types in FLOATS."""
 LARGEST = 127
 """The largest int8 number that is written; -128 is not used."""
 

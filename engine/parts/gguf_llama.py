@@ -40,8 +40,8 @@ LAYER = {
 CONTROL, OWN = 3, 4
 """Types of tokens that are no text: control tokens, and tokens that a user has added."""
 SPLITS = ("smollm",)
-"""The supported ways of splitting a text before byte pairs are merged; this one splits at each digit, and then as GPT-2
-does."""
+"""The supported kinds of pre-tokenizer, which splits a text before byte pairs are merged. ``smollm`` splits at each
+digit, and then as GPT-2 does."""
 
 
 def unpack(file: Path, folder: Path, tell: Tell = silent) -> None:

@@ -28,7 +28,7 @@ MOST, WIDEST = 4096, 1 << 24
 """Limits on the number of layers, heads and the like, and on sizes; a config beyond them is nonsense."""
 WIDE = ("hidden_size", "intermediate_size", "vocab_size", "max_position_embeddings")
 UNUSABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RuntimeError)
-"""The errors raised for files that no part can have."""
+"""The exceptions that are raised while a part is built from files that make no sense."""
 S = TypeVar("S")
 
 
@@ -60,8 +60,8 @@ class ModulePart(nn.Module):
     def of_files(
         cls, config: Mapping, tensors: Mapping[str, Tensor], target: LanguageModel
     ) -> Self:
-        """The module that fits this config and these tensors; their values are not used. Raises ValueError, whose
-        message ends a sentence."""
+        """A module whose shapes fit this config and these tensors. The values of the tensors are not used. Raises
+        ValueError, whose message ends a sentence."""
 
     @classmethod
     def tensors_of(cls, config: Mapping, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
@@ -122,7 +122,7 @@ class ModulePart(nn.Module):
 
     @classmethod
     def _refusal(cls, folder: str, target: LanguageModel | None) -> str:
-        """The message for a part that cannot be opened, up to the reason."""
+        """The beginning of the message that refuses a part; the reason follows it."""
         if not cls.reads_states:
             return f"The {cls.noun} in {folder} cannot be opened"
         return f"{folder} holds no {cls.noun}" + (f" for {target.name}" if target else "")

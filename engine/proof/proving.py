@@ -197,8 +197,8 @@ class _Bench:
         return self._models[vocabulary, end]
 
     def truth(self, models: Models) -> Models:
-        """The models with a target that remembers its results, for the expected law. The law under test comes from
-        ``models``."""
+        """The models from which the expected law is computed: their target remembers its results. The law under test is
+        computed with ``models`` themselves."""
         if isinstance(models.target, MemoModel):
             return models
         return self._truths.setdefault(id(models), replace(models, target=MemoModel(models.target)))
@@ -207,7 +207,7 @@ class _Bench:
         return self.cls.build(self.settings, models)
 
     def check_repeats(self) -> None:
-        """Raises UserError unless the same random choices give the same drafts."""
+        """Raises UserError if the drafter makes different drafts for the same random choices."""
         models = self.models(4)
         for sampling in (Sampling(1.0, seed=5), Sampling()):
             drafts = []

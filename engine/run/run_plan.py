@@ -157,7 +157,8 @@ def _rule(
 
 
 def _check_healing(rule: type[Verifier], sampling: Sampling) -> None:
-    """Raises UserError for a rule or a sampling under which the law of healed texts is not kept."""
+    """Raises UserError for a rule or a sampling with which healing the prompt's end would not keep the law of the text
+    (``RunRequest.heal``)."""
     if rule.tests_tokens or rule.constrained_law != MASKED:
         raise UserError(f"The verifier {rule.key} cannot judge a text whose prompt is healed.")
     if not sampling.greedy and (sampling.top_k or sampling.top_p < 1 or sampling.cuts):

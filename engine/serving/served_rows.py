@@ -16,8 +16,8 @@ from engine.core.seen import Seen
 from engine.core.tree import ROOT, DraftTree
 
 KNOWN = 8
-"""The log-probabilities of a row that are requested at temperature 0, as many as a trace shows; at temperature 1, the
-number of tokens from which a draft model draws."""
+"""At temperature 0, the number of log-probabilities that are requested for each row, as many as a trace shows. At
+temperature 1, the number of tokens to which the draft model's laws are cut."""
 MOST_PROMPTS = 64
 MOST_TOKENS = 1 << 20
 """The most tokens in all prompts of a question together."""
@@ -53,7 +53,8 @@ class Row:
 
 @dataclass(frozen=True)
 class ServedSeen(Seen):
-    """The result of a reading. rows: of the root and of each node. calls: the number of requests to the engine."""
+    """The engine's answer for a text and a draft. rows: for the root and for each node. calls: the number of requests
+    to the engine."""
 
     rows: Sequence[Row] = ()
     calls: int = 1
@@ -100,9 +101,9 @@ class Reading:
 
 @dataclass(frozen=True)
 class Question:
-    """A request to the engine. path: of the URL. prompts: the prompts that the engine must read. rows: a function from
-    the engine's answer to rows by node. It raises KeyError, IndexError, TypeError, ValueError or AttributeError for a
-    malformed answer."""
+    """A request to the engine. path: the path of the request's URL. prompts: the prompts that the engine must read.
+    rows: a function that turns the engine's answer into rows by node; it raises KeyError, IndexError, TypeError,
+    ValueError or AttributeError for a malformed answer."""
 
     path: str
     body: dict
