@@ -69,8 +69,8 @@ class KVLayer(CacheLayerMixin):
         self.length = count
 
     def reserve(self, capacity: int) -> None:
-        """Grow the buffers to this capacity. The owner doubles it each time, so all copies together are linear in the
-        length of the text."""
+        """Grow the buffers to this capacity. The owner doubles the capacity each time, so the cost of all copies
+        together is linear in the length of the text."""
         if self.is_initialized:
             self.keys = _grown(self.keys, capacity, self.length)
             self.values = _grown(self.values, capacity, self.length)

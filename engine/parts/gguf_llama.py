@@ -47,8 +47,9 @@ digit, and then as GPT-2 does."""
 def unpack(file: Path, folder: Path, tell: Tell = silent) -> None:
     """Write the model in a GGUF file to an empty folder.
 
-    Raises ValueError, whose message ends a sentence, for a file that is damaged or does not hold a Llama with a
-    supported tokenizer; OSError if the folder cannot be written; and ImportError without the package gguf.
+    Raises ValueError, whose message is a clause for the end of the caller's sentence, for a file that is damaged or
+    does not hold a Llama with a supported tokenizer; OSError if the folder cannot be written; and ImportError without
+    the package gguf.
     """
     from gguf import GGUFReader
 

@@ -27,7 +27,7 @@ INNER."""
 NESTED = ("mtp_config", "num_nextn_predict_layers")
 """The section and the entry in which the config of Inkling states the number of its MTP layers."""
 ROLE = "mtp"
-"""The role of a part that is such a layer."""
+"""The role of a part that is an MTP layer."""
 INNER = ("text_config", "transformer_layer_config")
 _TENSOR = re.compile(r"(^|\.)(mtp|nextn|mtp_layers|eh_proj|enorm|hnorm)(\.|_|$)")
 

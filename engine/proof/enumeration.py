@@ -45,7 +45,7 @@ class Oracle:
 
     def weigh(self, judgements: list[Judgement]) -> None:
         """Multiply the branch's weight by the probabilities of the results of its coins. These probabilities are known
-        only now: each judgement that used a coin states the probability to be kept.
+        only now: each judgement that used a coin states the probability with which its token is kept.
 
         Branches that would follow a coin's result of probability 0 are not explored.
         """

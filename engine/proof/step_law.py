@@ -227,8 +227,8 @@ class Counterexample:
     """A case in which the law, or the text, is not the target's.
 
     context: the text before the step. tokens, parents: a draft that the drafter can propose after this text. after:
-    tokens of the step before the token in question. expected, got: the probability of each next token or, if texts were
-    compared, the two texts.
+    tokens that the step writes before the compared token. expected, got: the probability of each next token or, if
+    texts were compared, the two texts.
     """
 
     rule: str

@@ -17,7 +17,8 @@ __all__ = ["Case", "Judgement", "Verdict", "Verifier", "rule_class", "verifier",
 
 
 def verifiers() -> dict[str, type[Verifier]]:
-    """Every rule by its key: the exact rules, then the lossy rules, then the rules of methods from outside."""
+    """Every rule by its key: the exact rules, then the lossy rules, then the rules of methods from outside this
+    repository."""
     return _found()[0]
 
 

@@ -43,7 +43,7 @@ class Opened:
 
     @classmethod
     def of(cls, plan: Plan, tell: Tell = silent) -> Opened:
-        """Open the models of a plan. Models are opened once per process, and a size is measured once per machine.
+        """Open the models of a plan. Models are opened once per process, and a draft size is measured once per machine.
 
         tell: receives the progress of slow tasks. Raises UserError, one sentence, for models, a prompt or options that
         do not fit.

@@ -52,7 +52,7 @@ class RunRequest:
     """A JSON schema that the text must follow."""
 
     python_names: bool = False
-    """Where a line of Python uses a name, it must exist in the text so far (``engine.chat.python_names``)."""
+    """Where a line of Python uses a name, this name must exist in the text so far (``engine.chat.python_names``)."""
 
     heal: bool = False
     """Take back the prompt's last tokens where the prompt may end within a token (``engine.chat.prompt_end``)."""
@@ -122,7 +122,7 @@ class Plan:
         return {**self.drafter.needs, **{role: kind for role, kind in usable if role in parts}}
 
     def sampled_by(self, target: LanguageModel) -> Plan:
-        """The plan with the sampling of the target's generation config, if the request wants that."""
+        """The plan with the sampling of the target's generation config, if the request asks for that sampling."""
         if self.sampling is not None:
             return self
         own = own_sampling(target.model)

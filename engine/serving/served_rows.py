@@ -1,7 +1,8 @@
 """The target's law at the nodes of a draft, according to a serving engine's answers.
 
-Only some log-probabilities of each row are known. The remaining probability is spread evenly over all other tokens: its
-sum is right, and at temperature 0 the likeliest token, which decides, stays the likeliest.
+Only some log-probabilities of each row are known. The remaining probability is spread evenly over all other tokens.
+This keeps the sum of the remaining probability, and at temperature 0 it keeps the likeliest token, on which alone the
+decision depends.
 """
 
 import math

@@ -83,7 +83,7 @@ class SpeculativeThinkingDrafter(DraftModelDrafter):
         self._reader.keep([])  # the rows are read again once their tokens are in the text
 
     def _look_ahead(self, context) -> None:
-        """Decide at the beginning of a step which model writes it."""
+        """Decide at the beginning of a reasoning step which model writes this step."""
         self._see(context, min(self.settings["ahead"], self.max_context - len(context)))
         hit = None
         for kinds in KINDS[self.settings["cues"]]:

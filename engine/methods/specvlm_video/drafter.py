@@ -47,7 +47,8 @@ class SpecVLMVideoDrafter(PartSeenChain):
 
 def asked_for(session: Session, prompt: list[int], patches: int) -> Tensor:
     """Return how much attention the question's tokens pay to each patch, [P]: the mean over tokens, heads and layers.
-    session: the target's session, in which all of the prompt except its last token is committed. patches: P."""
+    session: the target's session, in which all of the prompt except its last token is committed. patches: the number P
+    of patches."""
     watch = Queries()
     read_again(session, prompt[patches:], patches, watch)
     layers = [

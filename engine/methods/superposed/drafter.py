@@ -1,5 +1,5 @@
-"""A draft tree of k chains for as many passes of the draft model as one chain takes: its inputs are mixtures of tokens
-(``engine.methods.shared.superposition``)."""
+"""A draft tree of k chains for as many passes of the draft model as one chain takes: the model's inputs are mixtures of
+tokens (``engine.methods.shared.superposition``)."""
 
 from collections.abc import Sequence
 

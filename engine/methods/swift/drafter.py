@@ -27,8 +27,8 @@ from engine.methods.swift.swift_shown import shown
 from engine.model.layers import Layers, cost_share
 
 WIDTHS = ((0.95, 0.3), (0.8, 0.5), (0.5, 0.8), (0.0, 1.0))
-"""Pairs (probability, share). Where the likeliest token has at least this probability, only this share of the option
-``width`` is verified: the most tokens per position."""
+"""Pairs (probability, share). If the likeliest token at a position has at least this probability, only this share of
+the option ``width`` (the most tokens per position) is verified."""
 ENOUGH = 0.95  # from this matchness on, no better skip set is sought
 LEARNING = 0.1  # weight of a new token in the running acceptance
 ROW_COST = 0.05  # price of one more row to check, in passes
