@@ -97,7 +97,7 @@ def side_by_side(target: LanguageModel, path: str) -> LanguageModel:
 def _usual(
     module: PreTrainedModel, tokenizer, name: str, lean: bool, static: bool
 ) -> LanguageModel:
-    """The fastest form of a module that accepts an attention function."""
+    """The module as the fastest kind of language model for modules that accept an attention function."""
     if reads_by_length(module):
         return ByLengthModel(module, tokenizer, name)
     if lean and not static and module.device.type == "cpu":

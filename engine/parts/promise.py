@@ -42,8 +42,9 @@ class Promise(NamedTuple):
 
 
 def check_promise(folder: Path, name: str, shapes: Mapping[str, tuple[int, ...]]) -> Promise:
-    """The promise of a configuration that the files keep. shapes: name -> shape of the tensors in the files. Raises
-    UserError if the configuration is not a causal language model's, or if a tensor is missing or has another shape."""
+    """Check that the files keep the promise of a configuration; return the promise. shapes: name -> shape of the
+    tensors in the files. Raises UserError if the configuration is not a causal language model's, or if a tensor is
+    missing or has another shape."""
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
         with torch.device("meta"):

@@ -39,7 +39,7 @@ class Oracle:
         return answer
 
     def toss(self) -> float:
-        """A coin. Its probability enters the weight later, in ``weigh``."""
+        """Toss a coin. The probability of its result enters the branch's weight later, in ``weigh``."""
         self.tossed.append(len(self.answers))
         return (KEPT, REFUSED)[self._answer([0, 1])]
 

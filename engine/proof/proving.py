@@ -47,12 +47,14 @@ EXACT = 1e-5
 TOKENS = 20
 """The length of the texts that are compared."""
 SECONDS = 100.0
-"""Computing time after which no further case is begun. It is processor time, so a busy machine proves as many cases."""
+"""Computing time after which no further case is begun. It is processor time, so a busy machine proves as many cases as
+an idle machine."""
 MOST_BRANCHES = 40_000
 """A case with more branches is left out."""
 
 ENOUGH = 12
-"""The fewest cases with which a law counts as proven; the longer prompts are among them."""
+"""A law counts as proven after at least this number of cases. The number is large enough to include the cases with the
+longer prompts."""
 
 RUNS = 12_000
 DEVIATIONS = 6.0

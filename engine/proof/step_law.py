@@ -36,7 +36,7 @@ ROOM = 30
 
 
 class TextEnded(Exception):
-    """The text has ended before the step under test; with another seed of the dice it may not."""
+    """The text has ended before the step under test; with another seed of the dice it may be longer."""
 
 
 class CoinsDiffer(Exception):

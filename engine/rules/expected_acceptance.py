@@ -91,9 +91,11 @@ def _refusals(
     top: Numbers,
     accept: Numbers,
 ) -> State:
-    """The states after one more refusal: one for each likely token, and one for all other tokens together.
+    """The states (``exclusive_keeps``) after one more refusal. Each state leads to one state for every likely token
+    that may be refused, and to one for all other tokens together.
 
-    p, q: of the likely tokens. more: the mass of q that each of these refusals removes.
+    p, q: the laws at the likely tokens. more: the mass of q that each of these refusals removes. For each state, mass:
+    the sum of (p - c q)+; top: c after the refusal; accept: the probability that the draw is kept.
     """
     c, d, weight, gone = state
     share = q / (1 - d).clip(min=1e-12)[:, None]

@@ -57,9 +57,9 @@ class LeafToRoot(Verifier, ABC):
 
     the probability with which it may be kept, whatever comes after it. The first leaf in the order drawn is kept with
     this probability, together with its whole branch. A refused leaf is removed: at its parent, p becomes (w p - q)+
-    divided by its sum S, and w becomes S / (S + 1 - w); q loses the token if that cannot come again. A node that has
-    lost all its children is a leaf. The root is always kept. The next token is drawn from p as it then is at the last
-    kept node.
+    divided by its sum S, and w becomes S / (S + 1 - w); q loses the token if the token cannot be drawn again. A node
+    that has lost all its children is a leaf. The root is always kept. The next token is drawn from p as it then is at
+    the last kept node.
 
     The rule is exact where the tokens below a node say nothing about siblings that were drawn after it (``shapes``).
 

@@ -72,7 +72,7 @@ class SiblingTrial:
     """
 
     def __init__(self, p: Tensor, laws: Sequence[Tensor]) -> None:
-        """p: [V], the target's law after the parent. laws: the laws of the tree."""
+        """p: [V], the target's law after the parent. laws: the draft laws of the tree."""
         self.p = normalised(p.double().cpu())
         self._laws = laws
         self._left: dict[int, Tensor] = {}

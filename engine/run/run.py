@@ -141,7 +141,7 @@ class Run:
 
     @property
     def milliseconds(self) -> float:
-        """Engine time so far."""
+        """The engine time of the run so far, in milliseconds."""
         return self._recorder.milliseconds
 
     def summary(self) -> str:

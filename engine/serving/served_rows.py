@@ -37,8 +37,8 @@ class Row:
     banned: frozenset[int] = frozenset()
 
     def logits(self, vocabulary: int) -> Tensor:
-        """[V], the law with unknown tokens sharing the rest of p. Raises ValueError for numbers that are no
-        log-probabilities, and IndexError for an unknown token."""
+        """The logits [V] of a law in which all tokens that the engine did not report share the remaining probability
+        evenly. Raises ValueError for numbers that are no log-probabilities, and IndexError for an unknown token."""
         logprobs = self.told
         if not logprobs or any(not p <= 1e-4 for p in logprobs.values()):
             raise ValueError
@@ -91,7 +91,8 @@ class Reading:
         return [place for place in range(ROOT, len(tree)) if not tree.children(place)]
 
     def possible(self, place: int) -> frozenset[int]:
-        """The tokens that the draft has, or could have drawn, below ``place``."""
+        """The tokens of the draft directly below ``place``, and all others that the drafter could have drawn at that
+        position."""
         tree = self.tree
         tokens = {tree.tokens[node] for node in tree.children(place)}
         for drawn in tree.draws.get(place, ()):

@@ -253,7 +253,7 @@ def _are_objects(answers: object) -> bool:
 
 
 def _named_by(folder: Path) -> SimpleNamespace:
-    """An object with the generation config beside a tokenizer, in the form that ``ends_of`` reads."""
+    """An object that holds the generation config found beside a tokenizer, in the form that ``ends_of`` reads."""
     try:
         config = GenerationConfig.from_pretrained(folder)
     except OSError:
