@@ -116,9 +116,11 @@ class Slots:
         whole = [(layer, layer.keys, layer.values) for layer in self._cache.layers]
         for layer, keys, values in whole:
             layer.keys, layer.values = keys[:, :, : self._seen], values[:, :, : self._seen]
-        yield
-        for layer, keys, values in whole:
-            layer.keys, layer.values = keys, values
+        try:
+            yield
+        finally:
+            for layer, keys, values in whole:
+                layer.keys, layer.values = keys, values
 
     @torch.inference_mode()
     def begin(self, slots: Sequence[int], prompts: Sequence[Sequence[int]]) -> None:
