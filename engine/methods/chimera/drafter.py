@@ -82,8 +82,8 @@ class ChimeraDrafter(HeadsDrafter):
             self._drafted[path] = states[at], (keys[:, at], values[:, at])
 
     def _trigrams(self, paths: Sequence[Path]) -> Tensor:
-        """Return the rows [R, H] of the trigrams with which these paths end. Rows of new trigrams are computed and
-        remembered."""
+        """Return the rows [R, H] of the trigrams with which these paths end. The row of a trigram that has not occurred
+        before is computed and remembered."""
         grams = [self._gram(path) for path in paths]
         fresh = [gram for gram in dict.fromkeys(grams) if gram not in self._rows]
         if fresh:

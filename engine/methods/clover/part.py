@@ -49,7 +49,8 @@ class AttentionDecoder(nn.Module):
         return x + (v * agreement[..., None]).flatten(-2)
 
     def begin(self) -> None:
-        """Set the weights to small values with which the same rows give nearly the same queries and keys."""
+        """Set the weights so that queries and keys nearly equal the vectors from which they are made, and values are
+        small."""
         for linear in (self.q, self.k, self.v):
             linear.weight.uniform_(0, SMALL)
             linear.bias.zero_()

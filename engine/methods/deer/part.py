@@ -1,10 +1,10 @@
 """A separate diffusion language model that reads text, not the target's states, and fills masked blocks after the text.
 
 It is the drafter of DEER (Cheng et al., "DEER: Draft with Diffusion, Verify with Autoregressive Models", 2025). The
-text is read causally, so each token is read once and kept as keys and values. The block after the text is a separator
-and B masks; its rows see the whole text and the whole block, and all masks are filled in one pass. The model has its
-own embeddings, which are also its head; after the rows of the target's tokens they have a row for the mask and one for
-the separator. The layers are built like those of the DFlash drafter.
+model runs over the text causally, once for each token, and caches the keys and values. The block after the text is a
+separator and B masks, which attend to the whole text and the whole block; all masks are filled in one pass. The model
+has its own embedding matrix, which is also its head. The matrix has a row for each of the target's tokens, then one for
+the mask and one for the separator. The layers are built like those of the DFlash drafter.
 
 Letters in shapes: H hidden size, S texts, T tokens of a text, A blocks, B masks of a block, V the target's vocabulary.
 """
@@ -159,8 +159,8 @@ class ReadText:
         return self._model.head(self._pass(tokens, self._model.block(count, tokens.device))[1:])
 
     def _pass(self, tokens: Tensor, block: Tensor) -> Tensor:
-        """Append the tokens, and return the hidden states of the block's rows after them. The block's rows are not
-        kept."""
+        """Append the tokens, and return the hidden states of the block's rows after them. The keys and values of the
+        block are not cached."""
         model, new = self._model, len(tokens)
         total = new + len(block)
         places = torch.arange(total, device=tokens.device)

@@ -24,8 +24,8 @@ TEMPERATURES = "confidence_temperatures"
 
 
 class SparkHeads(BlockHeads):
-    """The Markov head and the confidence head. temperatures: one for the confidence at each place of a block; the last
-    one serves all further places."""
+    """The Markov head and the confidence head. temperatures: for each position of a block, the temperature that
+    calibrates the confidence there; the last temperature also serves all further positions."""
 
     key, noun = "spark_heads", "set of DSpark heads"
     published = {
@@ -37,7 +37,7 @@ class SparkHeads(BlockHeads):
 
     def __init__(self, hidden: int, tokens: int, drafted: int, rank: int, reads: int) -> None:
         """hidden: the size of a state. tokens: the size of the target's vocabulary. drafted: how many of these tokens
-        can be drafted. reads: the size of the confidence head's input; 0 means that there is no confidence head."""
+        can be drafted. reads: the size of the confidence head's input, or 0 to have no confidence head."""
         super().__init__()
         self.hidden = hidden
         self.embed_before = nn.Embedding(tokens, rank)
@@ -110,8 +110,8 @@ class SparkHeads(BlockHeads):
         return F.linear(read, self.confidence.weight, self.confidence.bias)[..., 0]
 
     def chance(self, odds: float, place: int) -> float:
-        """Return the calibrated chance that the token of a place is kept, from its log-odds. Place 0 is right behind
-        the root."""
+        """Return the calibrated chance that the token at a position of the block is kept, from the log-odds given by
+        ``odds``. Position 0 is the one right after the root."""
         temperature = self.temperatures[min(place, len(self.temperatures) - 1)]
         return float(torch.sigmoid(torch.tensor(odds / temperature)))
 

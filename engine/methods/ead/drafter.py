@@ -21,8 +21,8 @@ class EntropyAdaptiveDrafter(DraftModelDrafter):
 
     A token's entropy H is that of the next-token distribution of the model that wrote it, before temperature and
     truncation, in bits. After each token the mean of the last ``window`` entropies decides which model writes next:
-    above ``threshold`` the large model, otherwise the small one. But a model is only relieved once it has written
-    ``duration`` tokens. The small model begins.
+    above ``threshold`` the large model, otherwise the small one. But the models change places only after the present
+    one has written ``duration`` tokens. The small model writes first.
     """
 
     key = "ead"

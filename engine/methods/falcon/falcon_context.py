@@ -1,4 +1,4 @@
-"""What a Falcon cell has read of one text, and the drafted blocks after it."""
+"""One text in a Falcon cell: the keys and values of the text so far, and of the drafted blocks after it."""
 
 import torch
 from torch import Tensor
@@ -71,8 +71,8 @@ class FalconContext:
     def _through(
         self, rows: Tensor, places: Tensor, begin: int, fresh: int, mask: Tensor | None
     ) -> Tensor:
-        """Run the layer over these rows; the last ``fresh`` rows get columns from ``begin`` on. mask: None if all rows
-        see all columns."""
+        """Run the cell's attention layer over these rows. The keys and values of the last ``fresh`` rows are new; they
+        are stored from column ``begin`` on. mask: which columns each row sees; None if all rows see all columns."""
         attend = self._columns.attention(begin, fresh, mask)
 
         def attend_fresh(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:

@@ -48,7 +48,7 @@ class GrownTree:
 
 @dataclass(frozen=True)
 class Lender:
-    """The parts of the target's module that a cell's reader borrows in training."""
+    """The modules of the target that an EAGLE cell uses while it drafts in training."""
 
     embed: Callable[[Tensor], Tensor]
     head: Callable[[Tensor], Tensor]
@@ -98,7 +98,7 @@ def grown(
 
 @torch.no_grad()
 def laws_of(target, tokens: Tensor, trees: Sequence[Sequence[GrownTree]]) -> list[list[Tensor]]:
-    """Return the target's distributions [N, V] after the nodes of each tree, by window and tree.
+    """Return the target's distributions [N, V] after the nodes of each tree, as a list of tensors for each window.
 
     tokens: int64 [S, T]. trees: for each window, any number of trees.
     """
@@ -165,9 +165,11 @@ def longest_accepted(tree: GrownTree, behind: Tensor, laws: Tensor) -> list[int]
 
 
 def advantages(current: Tensor, reference: Tensor, least: float = 1e-6) -> Tensor:
-    """Return by how much each reward exceeds the reference's, standardized within its group, [S, G].
+    """Return by how much each tree's reward exceeds that of the reference's tree at the same place, standardized within
+    each group, [S, G].
 
-    current, reference: the rewards [S, G] of the trained cell's trees and of the reference's trees.
+    current, reference: the rewards [S, G] of the trees of the cell in training, and of those of the reference, the cell
+    before this training.
     """
     better = current - reference
     mean = better.mean(-1, keepdim=True)
