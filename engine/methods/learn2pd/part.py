@@ -22,8 +22,8 @@ DENOISER = "draftscope_denoiser"
 
 
 class UnmaskingFilter(ModulePart):
-    """The filter. places: L, the places of a block after its root. denoiser_digest: the digest of the filter's
-    diffusion drafter, or None if the config has none."""
+    """The filter. places: L, the number of places of a block after its root. denoiser_digest: the digest of the
+    filter's diffusion drafter, or None if the config has none."""
 
     key, noun, reads_states = "unmasking_filter", "unmasking filter", False
 
@@ -67,8 +67,8 @@ class UnmaskingFilter(ModulePart):
 
     @torch.no_grad()
     def chance(self, confidences: Tensor) -> Tensor:
-        """Return the chance [l] that each place of a canvas is right. confidences: [l]; a canvas may be shorter than
-        the block."""
+        """Return the chance [l] that each place of a canvas is right. confidences: [l]; a canvas, the block that is
+        being filled, may be shorter than the filter's L places."""
         length = len(confidences)
         whole = F.pad(confidences.to(self.fc1.weight), (0, self.places - length))
         return self(whole)[:length].sigmoid()
