@@ -1,9 +1,9 @@
-"""A light draft model that reads trigrams at the bottom and the target's own states above them.
+"""A light draft model: its lower layer encodes trigrams, and its upper layer attends to the target's own states.
 
 Zeng et al., "Chimera: A Lossless Decoding Method for Accelerating Large Language Models Inference by Fusing all Tokens"
-(2024). The tree is Medusa's. At each node, the trigram that ends with the node's token reads the target's states of the
-text and the drafted states of the tokens above the node. The children come from the readout of that depth, which reads
-the target's last true state as well.
+(2024). The tree is Medusa's. For each node, the trigram that ends with the node's token is encoded, and attends to the
+target's states of the text and to the drafted states of the nodes above. The result is the node's drafted state. From
+this state and the target's last true state, the readout for the node's depth gives the law of the children.
 """
 
 from collections import OrderedDict

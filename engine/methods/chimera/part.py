@@ -51,7 +51,8 @@ class TrigramEncoder(nn.Module):
 
 
 class ContextEncoder(nn.Module):
-    """One Llama-style layer, as wide as the target. A row sees itself and the columns of states."""
+    """One Llama-style layer, as wide as the target. A row attends to itself and to given states, of which the keys and
+    values are computed by ``columns``."""
 
     def __init__(self, config: PreTrainedConfig) -> None:
         super().__init__()
@@ -71,7 +72,7 @@ class ContextEncoder(nn.Module):
         self.mlp = GatedMLP(width, inner)
 
     def columns(self, states: Tensor, places: Tensor) -> Columns:
-        """Return the keys and values of states [.., R, H] at these places [R] in the text."""
+        """Return the keys and values of states [.., R, H] at these positions [R] of the text."""
         return self.self_attn.keys_values(self.input_layernorm(states), *self._turn(places, states))
 
     def forward(
@@ -82,10 +83,11 @@ class ContextEncoder(nn.Module):
         mask: Tensor | None = None,
         line: Sequence[Columns] = (),
     ) -> Tensor:
-        """Map rows [.., R, H] at places [R] to states [.., R, H].
+        """Map rows [.., R, H] at these positions [R] of the text to states [.., R, H].
 
-        text: columns of the text, [.., Hkv, T, D]. mask: bool [R, T], which of these columns each row sees; None means
-        all. line: further columns [.., Hkv, R, D], one for each row, of the drafted tokens before it.
+        text: keys and values of the text's states, [.., Hkv, T, D]. mask: bool [R, T], to which of them each row
+        attends; None means all. line: for each row, the keys and values of the drafted tokens before it, one at a time,
+        [.., Hkv, R, D].
         """
         attention = self.self_attn
         queries = attention.queries(self.input_layernorm(rows), *self._turn(places, rows))

@@ -117,7 +117,7 @@ class CloverHeads(HeadsPart):
         """Map the target's features [S, R, H] and the embeddings [S, R, H] of the tokens after them to the block's rows
         [S, R, H].
 
-        cache: the cache of the augmenting block. It holds the rows read before, and the new rows are added to it.
+        cache: the keys and values of earlier rows in the augmenting block; those of the new rows are added.
         """
         rows = self.extract(features, following)
         output = self.augmenting(

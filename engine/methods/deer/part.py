@@ -51,8 +51,8 @@ class DiffusionLMConfig:
 
     @classmethod
     def of(cls, raw: Mapping) -> DiffusionLMConfig:
-        """Return the sizes given by a config.json. Raises ValueError for impossible sizes; its message completes the
-        caller's sentence."""
+        """Return the sizes given by a config.json. Raises ValueError for impossible sizes; its message is the end of a
+        sentence that the caller begins."""
         config = sizes_of(cls, raw)
         if config.num_hidden_layers > MOST_LAYERS:
             raise ValueError(f"{config.num_hidden_layers} layers are too many")
@@ -139,7 +139,7 @@ class DiffusionLM(ModulePart):
 
 
 class ReadText:
-    """One text that the model reads, as keys and values. length: the number of tokens read so far."""
+    """The keys and values of one text in the diffusion model. length: the number of tokens so far."""
 
     def __init__(self, model: DiffusionLM) -> None:
         self._model = model

@@ -1,8 +1,9 @@
 """Several tokens per draft pass: a cell predicts the next block of features from the last block.
 
 Falcon (Gao et al., 2025) drafts features semi-autoregressively; see ``engine.methods.falcon.part``. Given the text
-before the block, the tokens of a block are independent of each other, so a block is a tree of top choices. The most
-confident whole paths through it are read next, all in one pass, and each of them gives a block of its own.
+before the block, the tokens of a block are independent of each other, so the likeliest tokens at its positions form a
+tree. The cell then runs over the most confident paths through the whole block, all in one pass, and drafts a further
+block after each of these paths.
 
 The paper's tree has one shape for every step. Here the tree grows by joint confidence and is re-ranked, as in EAGLE-2
 (``engine.methods.shared.eagle_tree``). Nodes are picked, never drawn, and judged one-hot, so any shape is exact.
@@ -71,8 +72,8 @@ class FalconDrafter(CellTree):
         return self._best(self._grown(states, count, levels), count)
 
     def _catch_up(self, context: Sequence[int]) -> Tensor | None:
-        """Read the committed tokens. Returns the states [k, H] of the next block, or None while the text is shorter
-        than a block."""
+        """Run the cell over the tokens committed since the last call. Returns the states [k, H] of the next block, or
+        None while the text is shorter than a block."""
         if self._waiting:
             states = torch.cat(self._waiting)
             begin = self._context.length + 1

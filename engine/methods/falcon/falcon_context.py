@@ -10,8 +10,9 @@ MOST_ROWS = 512  # most rows of one pass over a prompt
 
 
 class FalconContext:
-    """One text: the committed pairs as keys and values, the LSTM's memory after them, and the drafted blocks behind
-    them, which are forgotten when more pairs are committed.
+    """One text in the cell, as pairs of a feature and the token after it. It holds the keys and values of the committed
+    pairs, the LSTM's memory after them, and the drafted blocks that follow; these blocks are dropped when more pairs
+    are committed.
 
     length: the number of committed pairs. Drafted blocks are numbered from 0, in the order in which ``grow`` got them.
     """
@@ -46,11 +47,11 @@ class FalconContext:
     def grow(
         self, states: Tensor, embedded: Tensor, parents: list[int], depth: int, seen: Tensor
     ) -> Tensor:
-        """Read B drafted blocks of pairs, [B, k, H], all at one depth (0: right after the text). Returns the states [B,
-        k, H] of the blocks after them.
+        """Run the cell over B drafted blocks of pairs, [B, k, H], all at one depth (0: right after the text). Returns
+        the states [B, k, H] of the blocks after them.
 
-        parents: for each block, the number of the block before it, or -1 for the text. seen: bool [B, S + B], which
-        blocks each block sees, itself included.
+        parents: for each block, the number of the block before it, or -1 for the text. seen: bool [B, S + B], to which
+        blocks each block attends, itself included; S is the number of blocks drafted before this call.
         """
         size, blocks = self._cell.block_size, len(states)
         before = [self._memory if parent < 0 else self._blocks[parent] for parent in parents]

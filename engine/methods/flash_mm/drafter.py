@@ -2,7 +2,7 @@
 
 Wang et al., FLASH: Latent-Aware Semi-Autoregressive Speculative Decoding for Multimodal Tasks (2025); the cell is
 described in ``engine.methods.flash_mm.part``. A longer draft takes further passes, each from the features and tokens of
-the pass before. The draft is a chain and is judged one-hot: its tokens are the likeliest at their places and never
+the pass before. The draft is a chain and is judged one-hot: the likeliest token is taken at each position, and none is
 drawn.
 """
 

@@ -85,8 +85,8 @@ class GTOStudent(CellStudent):
         return -torch.minimum(ratio * weight, near * weight).mean()
 
     def _roots(self, lesson: Lesson) -> Tensor:
-        """Return the places of the roots, int64 [S, G]: one group per window, drawn by the index of the batch. Every
-        root has a feature before it and a token after it."""
+        """Return the places of the roots, int64 [S, G]: one group per window, at a random position for which the index
+        of the batch is the seed. Every root has a feature before it and a token after it."""
         windows, length = lesson.tokens.shape
         size = min(self.settings["group"], length - 2)
         generator = torch.Generator().manual_seed(lesson.index)

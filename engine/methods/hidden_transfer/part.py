@@ -1,10 +1,10 @@
 """The maps of hidden transfer: each map turns a token's hidden state at a layer into a pseudo state of a later token.
 
-Wu et al., "Parallel Decoding via Hidden Transfer for Lossless Large Language Model Acceleration" (2024). Map i (from 0)
-belongs to place i, counted after the next token, and stands in front of ``layers[i]``. From the state that enters this
-layer at the token t, it makes an estimate of the state at the token t + 1 + i, whose logits predict the token t + 2 +
-i. A pseudo state sees the text up to the token t and the pseudo states of the places before its own. The pseudo states
-of later places may enter the pass at higher layers.
+Wu et al., "Parallel Decoding via Hidden Transfer for Lossless Large Language Model Acceleration" (2024). Map i (from
+0), also called place i, stands in front of ``layers[i]``. From the state that enters this layer at the token t, it
+makes an estimate of the state at the token t + 1 + i, whose logits predict the token t + 2 + i. A pseudo state sees the
+text up to the token t and the pseudo states of the places before its own. Later places may stand in front of higher
+layers; their pseudo states then enter the pass there.
 
 No checkpoint is published. The layout here is ``maps.{place}.weight`` [H, H] and ``maps.{place}.bias`` [H], and a
 config.json whose ``transfer_layers`` names the layer of each place.
@@ -98,8 +98,8 @@ class TransferMaps(ModulePart):
 
 
 def check_layers(layers: Sequence[int], of_target: int) -> None:
-    """Raise ValueError if pseudo states cannot enter the pass before these layers, one for each place; the message
-    completes the caller's sentence. of_target: the number of the target's layers."""
+    """Raise ValueError if pseudo states cannot enter the pass before these layers, one for each place; the message is
+    the end of a sentence that the caller begins. of_target: the number of the target's layers."""
     if not 0 < len(layers) <= MOST_PROBES:
         raise ValueError(f"it has {len(layers)} places, where 1 to {MOST_PROBES} are allowed")
     if list(layers) != sorted(layers):

@@ -145,10 +145,10 @@ class HydraHeads(HeadsPart):
         return not self.lm_head
 
     def states(self, features: Tensor, cache: Cache | None = None) -> Tensor:
-        """Map the target's states [S, R, H] to the states that the heads read: the prefix's output, or without a prefix
-        the same states.
+        """Map the target's states [S, R, H] to the inputs of the heads: the output of the prefix layer, or, if the
+        heads have no prefix layer, the states unchanged.
 
-        cache: the prefix's cache. It holds the rows read before, and the new rows are added to it.
+        cache: the keys and values of earlier states in the prefix layer; those of the new states are added.
         """
         if self.prefix is None:
             return features
@@ -211,7 +211,7 @@ class Layout(NamedTuple):
     @classmethod
     def of(cls, names: Mapping[str, Tensor]) -> Layout:
         """Return the layout of a file with these tensor names. Raises ValueError if they are not Hydra's; its message
-        completes the caller's sentence."""
+        is the end of a sentence that the caller begins."""
         blocks = [match for name in names if (match := _BLOCK.fullmatch(name))]
         projections = [match for name in names if (match := _PROJECTION.fullmatch(name))]
         if not blocks:

@@ -4,7 +4,7 @@ layers.
 Liu et al., "Kangaroo: Lossless Self-Speculative Decoding via Double Early Exiting" (2024). The first exit comes after a
 small, fixed number of layers, whose states a trained adapter (``engine.methods.kangaroo.part``) prepares for the
 target's head. The second exit ends the draft once the adapter's likeliest token is less probable than a threshold. Each
-layer reads a drafted row once.
+of the target's layers runs over a drafted token only once.
 """
 
 import torch

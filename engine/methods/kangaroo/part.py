@@ -5,7 +5,7 @@ an MLP, with a norm before and after it; embedding and head are the target's. Th
 ``layers.i.input_layernorm.weight``, ``layers.i.self_attn.{q,k,v,o}_proj.weight`` and ``norm.weight``, with a
 Llama-style config. Published configs do not name the layer after which the adapter stands; ours do (``exit_layer``).
 
-Letters in shapes: H hidden size, D head size, R rows, T columns read before them, N attention blocks.
+Letters in shapes: H hidden size, D head size, R rows, T earlier rows of the same text, N attention blocks.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class AdapterConfig:
 
     @classmethod
     def of(cls, raw: Mapping) -> AdapterConfig:
-        """Return the sizes given by a config.json. Raises ValueError, whose message completes the caller's sentence."""
+        """Return the sizes given by a config.json. Raises ValueError, whose message is the end of a sentence that the
+        caller begins."""
         rope = raw.get("rope_parameters") or {}
         if type(rope) is not dict:
             raise ValueError("its rope_parameters are no object")

@@ -27,8 +27,8 @@ from engine.methods.shared.unmasking import (
 
 @dataclass
 class LearnedFilter(Unmasking):
-    """The policy: fills the places that the filter finds right. threshold: the least chance of being right with which a
-    place is filled."""
+    """The unmasking policy: at each pass, fill the places whose token the filter finds likely to be right. threshold: a
+    place is filled if the predicted chance that its token is right is at least this."""
 
     part: UnmaskingFilter
     threshold: float

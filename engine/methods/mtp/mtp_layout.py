@@ -50,8 +50,8 @@ PUBLISHED = {
 """Our name of a module -> its name in speculators."""
 BLOCK = ("mtp_block.", "transformer_block.")
 COPIES = ("shared_head.head.", "embed_tokens.", "lm_head.", "rotary_emb.")
-"""Prefixes of the names of tensors in the layer that only repeat tensors of the target, such as its head. They are not
-read."""
+"""Prefixes of the names of those tensors in the layer that only repeat what the target has, such as its head. These
+tensors are not loaded."""
 UNKNOWN = (
     (".experts.", "its feed-forward part is a mixture of experts"),
     ("kv_a_proj", "its attention keeps compressed keys and values (MLA)"),

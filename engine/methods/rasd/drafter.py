@@ -26,7 +26,8 @@ from engine.methods.shared.grown_tree import GrownTree
 from engine.methods.shared.ngram_index import NgramIndex
 
 WIDER = 2
-"""The draft model reads this many times as many retrieved nodes as can be kept."""
+"""Up to this many times the option ``retrieved`` are taken from the continuations as nodes; the draft model's q then
+decides which of them are drafted."""
 
 SHOWN = 10  # retrieved nodes that the table shows
 
@@ -126,7 +127,8 @@ class RetrievalAugmentedDrafter(Drafter):
             yield Lookup("datastore", matches.length, matches.last - matches.first, followers)
 
     def _add(self, tree: DraftTree, lookup: Lookup, context: Sequence[int]) -> None:
-        """Weigh the retrieved continuations by q, and graft the nodes that are not pruned onto the tree."""
+        """Compute q of the retrieved continuations' nodes with the draft model, and graft the likely ones onto the
+        tree."""
         retrieved = frequent(lookup.continuations, WIDER * self.settings["retrieved"])
         places, own = self._read(tree, retrieved), len(tree)
         stay = retrieved.pruned(self.settings["least_q"], self.settings["retrieved"])
@@ -135,9 +137,9 @@ class RetrievalAugmentedDrafter(Drafter):
         tree.exhibits += told(lookup, context, retrieved, stay, in_both)
 
     def _read(self, tree: DraftTree, retrieved: Retrieved) -> list[int]:
-        """Let the draft model read, in one pass, the retrieved nodes that have children, and weigh all retrieved nodes
-        by its q. Returns each node's number in the tree; nodes that are not in the tree get numbers behind its last
-        node."""
+        """Run the draft model, in one pass, over those retrieved nodes that have children and were not in the tree
+        already; then compute q of all retrieved nodes. Returns a number for each retrieved node: its number in the
+        tree, or, for a node that is not in the tree, a number above all those."""
         places: list[int] = []
         for token, parent in zip(retrieved.tokens, retrieved.parents, strict=True):
             above = ROOT if parent == ROOT else places[parent]
@@ -167,7 +169,8 @@ class RetrievalAugmentedDrafter(Drafter):
         places: Sequence[int],
         source: str,
     ) -> None:
-        """Graft the retrieved nodes in ``stay`` onto the tree, whose own nodes keep their numbers."""
+        """Graft the retrieved nodes in ``stay`` onto the tree. The nodes that are in the tree already keep their
+        numbers. places: a number for each retrieved node, as ``_read`` returns them."""
         own = len(tree)
         merged = tree.graft(retrieved.branches(stay, source))
         for place in merged:
