@@ -20,9 +20,9 @@ class Begun:
     """Covers whose last token is not finished: it begins with the last letters so far and has further letters. All of
     these covers have the same tokens before the last one.
 
-    place: the number of these earlier tokens' sequence. tokens: [n], the possible last tokens. weights: float64 [n],
-    the probabilities of the covers. column: [n], for each last token, its next letter. depth: how many of the last
-    token's letters belong to the letters so far.
+    place: the caller's number for the sequence of these earlier tokens. tokens: [n], the possible last tokens. weights:
+    float64 [n], the probabilities of the covers. column: [n], for each last token, its next letter. depth: how many of
+    the last token's letters belong to the letters so far.
     """
 
     place: int
@@ -34,8 +34,8 @@ class Begun:
 
 @dataclass(frozen=True)
 class Ended:
-    """A cover whose last token ends exactly where the letters so far end. place: the number of the sequence of tokens
-    before the last one. token: the last token. weight: the probability of the cover."""
+    """A cover whose last token ends exactly where the letters so far end. place: the caller's number for the sequence
+    of tokens before the last one. token: the last token. weight: the probability of the cover."""
 
     place: int
     token: int

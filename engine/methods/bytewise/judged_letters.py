@@ -69,8 +69,8 @@ class JudgedString:
             self._spread(alive, torch.ones(string.vocabulary.size, dtype=p.dtype))
 
     def _judge(self, letter: int, q: Tensor, alive: float) -> float:
-        """Judge the next letter. alive: the chance that the string is kept up to this letter. Returns the chance that
-        the string is kept up to and including this letter, and that the next letter is judged as well."""
+        """Judge the next letter. alive: the chance that all letters before it are kept. Returns the chance that the
+        string is kept up to and including this letter, and that the next letter is judged as well."""
         p = self._covers.law()
         accept = min(1.0, float(p[letter] / q[letter]))
         residual = (p - q).clamp_(min=0)

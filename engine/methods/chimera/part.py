@@ -3,10 +3,10 @@
 Zeng et al., "Chimera: A Lossless Decoding Method for Accelerating Large Language Models Inference by Fusing all Tokens"
 (2024). The *trigram encoder* makes one row (a vector) from the embeddings of a token and the two tokens before it. The
 row depends on nothing else, so it is computed only once for each trigram. In the *full-context encoder*, one
-Llama-style layer, this row reads the target's own last states, which exist for all tokens but the last one, and the
-states that the encoder itself drafted for the tokens before. The layer's output takes the place of the target's state
-at the token. *Readout* k (from 0) predicts the token k places after the root: it maps the target's last true state and
-the drafted state to an input of the target's head.
+Llama-style layer, this row attends to the target's own last states, which exist for all committed tokens but the last
+one, and to the states that the encoder itself drafted for later tokens. The layer's output takes the place of the
+target's state at the token. *Readout* k (from 0) predicts the token k places after the root: it maps the target's last
+true state and the drafted state to an input of the target's head.
 
 In the paper each readout is a matrix to the vocabulary that begins as two copies of the target's head. Here it is a map
 to the head's input that begins as the mean of the two states, so the head is not stored again. There is no published

@@ -1,11 +1,12 @@
-"""Clover's heads: one small recurrent cell drafts token by token, from the output of a block that reads the whole text.
+"""Clover's heads: one small recurrent cell drafts token by token, from the output of a block that attends to the whole
+text.
 
 Xiao et al., Clover: Regressive Lightweight Speculative Decoding with Sequential Knowledge (2024), with the order and
-the projections of Clover-2 (2024). For each token read so far, an attention decoder combines the target's last state,
-after the final norm, with the embedding of the next token. The augmenting block, layers of the target's kind, reads
-these rows. Its row t knows the token at t + 1, and from it head 0 predicts the token at t + 2. Every further head is
-the same cell: it combines the hidden state of the head before it (the regressive connection) with the embedding of the
-token drafted last.
+the projections of Clover-2 (2024). For each token over which the target has run, an attention decoder combines the
+target's last state, after the final norm, with the embedding of the next token. The augmenting block, layers of the
+target's kind, runs over the results. Its output at position t depends on the tokens up to t + 1; from this output head
+0 predicts the token at t + 2. Every further head is the same cell: it combines the hidden state of the head before it
+(the regressive connection) with the embedding of the token drafted last.
 
 The attention decoder has a single key, so its weight is a cosine: in each attention head it computes x + v(y) *
 cos(q(norm(x)), k(y)). All logits come from the target's head, and the rows of that head serve as the embeddings, as in

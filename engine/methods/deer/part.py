@@ -1,4 +1,5 @@
-"""A separate diffusion language model that reads text, not the target's states, and fills masked blocks after the text.
+"""A separate diffusion language model: from the text alone, without the target's states, it fills masked blocks after
+the text.
 
 It is the drafter of DEER (Cheng et al., "DEER: Draft with Diffusion, Verify with Autoregressive Models", 2025). The
 model runs over the text causally, once for each token, and caches the keys and values. The block after the text is a

@@ -1,9 +1,9 @@
 """The target drafts with its first layers; the number of layers and of drafted tokens is chosen at every step.
 
 Entezari Zarch et al., "DEL: Context-Aware Dynamic Exit Layer for Efficient Self-Speculative Decoding" (2025). For every
-exit (every layer after which the target could draft), the token that it would have drafted is computed from the hidden
-states at verified positions, which include the last positions of the prompt. These *shadow tokens* show how good each
-exit is; see ``engine.methods.del.exits``.
+exit (every layer after which the target could draft), the token that would have been drafted there is computed from the
+hidden states at verified positions, which include the last positions of the prompt. These *shadow tokens* show how good
+each exit is; see ``engine.methods.del.exits``.
 
 To verify, the target continues from the hidden states at the exit, so each layer runs once over a drafted token. A
 target whose passes are compiled for a CPU runs all layers again instead, because one compiled graph of all layers takes

@@ -34,8 +34,8 @@ class Exits:
     each exit; row i belongs to the exit after i + 1 layers."""
 
     def __init__(self, layers: int, decay: float, head: float = 0.0) -> None:
-        """layers: L, at least 2. decay: at each step, earlier counts are multiplied by it. head: h, the cost of the
-        head in layers; 0 leaves the head out, as the paper does."""
+        """layers: L, at least 2. decay: the factor by which the counts of earlier positions are multiplied at each
+        step. head: h, the cost of the head in layers; 0 leaves the head out, as the paper does."""
         self._layers, self._decay, self._head = layers, decay, head
         self._counts = torch.zeros(layers - 1, 2, dtype=torch.float64)  # agreed, disagreed
         self._confidences = torch.zeros(layers - 1, 2, dtype=torch.float64)  # sums for the same two

@@ -3,7 +3,7 @@
 Zhou et al., DistillSpec: Improving Speculative Decoding via Knowledge Distillation (ICLR 2024). The paper's two choices
 are options here. The first is the share of on-policy batches. In such a batch the draft model is given a prefix of each
 training window and samples the rest; the target gives its distributions at the sampled tokens. The second is the
-divergence that is the loss. The other batches are the target's own text and the corpora, in turn.
+divergence that is the loss. The other batches alternate between text that the target wrote and the corpora.
 """
 
 import torch

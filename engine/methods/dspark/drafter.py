@@ -143,8 +143,8 @@ def outcomes(drafted: int, accepted: int) -> list[str]:
 
 
 def bias_table(place: int, block: Block, logits: Tensor, sampling) -> Table:
-    """Show the likeliest tokens of a place by the backbone alone and after the Markov head. logits: [L, V] of the
-    backbone."""
+    """Return a table of the likeliest tokens at a position, with their probabilities by the backbone alone and after
+    the Markov head. logits: [L, V] of the backbone."""
     old, new = display_distribution(logits[place], sampling), block.laws[place]
     few = min(SHOWN, len(new))
     ranked = new.topk(few).indices.tolist() + old.topk(few).indices.tolist()
@@ -173,7 +173,7 @@ def confidence_table(tokens: Sequence[int], chances: Sequence[float], fates: lis
 
 
 def cost_curve(chances: Sequence[float], costs: Sequence[float], chosen: int) -> Curve:
-    """Show the expected tokens and the cost of a step by draft length."""
+    """Return curves of the expected tokens and the cost of a step, by draft length. chosen: the length of the draft."""
     tokens = expected_tokens(chances)
     costs = list(costs[: len(tokens)])
     rates = [count / cost for count, cost in zip(tokens, costs, strict=True)]

@@ -1,10 +1,10 @@
 """DSpark's two heads on the last states of a block drafter: the Markov head and the confidence head.
 
 DSpark (DeepSeek, 2026). The Markov head adds W2 W1[token before] to the logits of a place: a low-rank matrix over pairs
-of tokens. The confidence head reads the state of a place and W1[token before], and predicts how likely the token drawn
-there is to be kept. Published layout: ``markov_head.markov_w1.weight`` [V, R], ``markov_head.markov_w2.weight`` [K, R],
-``confidence_head.proj.{weight,bias}`` [1, H + R], [1], in the same file as the tensors of the block drafter. Here a
-folder may hold the heads alone, and its config the temperature of each place.
+of tokens. The input of the confidence head is the state at a position and W1[token before]; it predicts how likely the
+token drawn at this position is to be kept. Published layout: ``markov_head.markov_w1.weight`` [V, R],
+``markov_head.markov_w2.weight`` [K, R], ``confidence_head.proj.{weight,bias}`` [1, H + R], [1], in the same file as the
+tensors of the block drafter. Here a folder may hold the heads alone, and its config the temperature of each place.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class SparkHeads(BlockHeads):
 
     @classmethod
     def tiny(cls, target, opener=None):
-        """Heads for the tiny denoiser. They change its laws, and their confidence varies with the text."""
+        """Return heads for the tiny denoiser. They change its laws, and their confidence varies with the text."""
         hidden, tokens = target.hidden_size, target.vocab_size
         heads = normal(cls(hidden, tokens, tokens, 3, hidden + 3), 0.7)
         heads.confidence.weight.mul_(5)

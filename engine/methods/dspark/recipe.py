@@ -1,10 +1,10 @@
 """Trains DSpark's heads for any block drafter, which stays unchanged.
 
 The Markov head learns the target's laws at the positions of random blocks; the token before each position is the text's
-own. The confidence head learns how likely the token of a place is to be kept: at temperature 1 in every second batch
-(the sum of min(p, q)), at temperature 0 in the others. Then the temperature of each place is fitted on greedy held-out
-texts, place after place, so that the product of the confidences up to a place equals the share of drafts that are kept
-up to it (sequential temperature scaling).
+own. The confidence head learns how likely the token at a position is to be kept: at temperature 1 in every second batch
+(the sum of min(p, q)), at temperature 0 in the others. Then each position gets a temperature that calibrates its
+confidence. The temperatures are fitted on greedy held-out texts, one position after the other, so that the product of
+the confidences up to a position equals the share of drafts that are kept up to it (sequential temperature scaling).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""How many tokens of a block are worth verifying: the number with the most expected tokens of a step per cost.
+"""How many tokens of a block are worth verifying: the number for which a step has the most expected tokens per cost.
 
 DSpark (DeepSeek, 2026): the products of the confidences are set against a table of what steps cost. In the paper the
-length is the best of all lengths, given the confidences of the whole block. But the confidences of later places depend
-on the tokens drawn before them, so a token could be left out because of its own value, and the text would not follow
-the target's law. Here the decision about a place is made before its token is drawn, and the confidences of later places
-are those that do not depend on any draw.
+length is the best of all lengths, given the confidences of the whole block. But the confidences of later positions
+depend on the tokens drawn before them, so a token could be left out because of its own value, and the text would not
+follow the target's law. Here it is decided before a token is drawn whether it is drafted, and for later positions
+confidences are used that do not depend on any draw.
 """
 
 from collections.abc import Mapping, Sequence

@@ -6,8 +6,8 @@ run of pairs is true in the second pass, too (the *glanced* run); it is the long
 first pass. So the cell learns to continue from its own blocks, and how a token of a block depends on the token before.
 
 Three things differ from the paper. The first pass also enters the loss, because every draft begins with true pairs. The
-glanced share does not fall with the epochs but stays at the paper's mean. The blocks begin at another place in each
-batch, as they do in drafts.
+glanced share does not fall with the epochs but stays at the paper's mean. Where in the text the blocks begin differs
+from batch to batch, as it does in drafting.
 
 Letters in shapes: S windows, T tokens of a window, P = T - 1 pairs, H hidden size, V the target's vocabulary, k block
 size.

@@ -3,7 +3,8 @@
 Gao et al., "Falcon: Faster and Parallel Inference of Large Language Models through Enhanced Semi-Autoregressive
 Drafting and Custom-Designed Decoding Tree", AAAI 2025. Row i of a text is the pair of feature i and token i + 1, as in
 EAGLE. The row's output stands for feature i + k, where k is the block's size. Two LSTM layers read the pairs in order.
-Then the rows pass an attention layer and an MLP; its relaxed causal mask lets rows of one block see each other.
+Then the rows pass an attention layer and an MLP. The relaxed causal mask of the attention lets all rows of one block
+attend to each other.
 
 Letters in shapes: H hidden size, R rows, B blocks, k rows of a block.
 """

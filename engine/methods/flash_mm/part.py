@@ -4,8 +4,8 @@ coming tokens.
 Wang et al., FLASH: Latent-Aware Semi-Autoregressive Speculative Decoding for Multimodal Tasks (2025). A row of the text
 is the pair of a feature and the token after it, as in EAGLE. In place of the P patches of a picture the cell reads C
 rows: weighted sums of the target's features at the patches, z = softmax(A v) v, where A holds C learned questions.
-These rows are the *latents*. One layer of attention reads all these rows. Behind it an MLP makes K features from each
-row at once, and the target's head reads each of them.
+These rows are the *latents*. One layer of attention runs over all rows. After it an MLP makes K features from each row
+at once, and the target's head turns each feature into logits.
 
 The paper has 64 questions for 576 patches. Here a film has 72 patches and a picture nine, so 64 questions would
 compress nothing. A film gets eight questions, a ninth of its patches as in the paper, and a picture gets the first four
@@ -104,4 +104,4 @@ class LatentCell(ModulePart):
 
 
 KIND = LatentCell.kind()
-"""Feature drafters that read only a few rows for a picture."""
+"""The kind of part whose cells attend to a few latents in place of all patches of a picture."""

@@ -1,11 +1,11 @@
-"""FSPAD: an EAGLE cell that samples features with token embeddings, and whose head need not read the next feature
-itself.
+"""FSPAD: an EAGLE cell that samples features with token embeddings, and whose head does not have to use the predicted
+feature itself.
 
 Gui et al., "Boosting Lossless Speculative Decoding via Feature Sampling and Partial Alignment Distillation" (2024).
 *Feature sampling*: a feature holds the distribution of the next token but not the token that was written. So the
-token's embedding selects, in a wider space, what the cell reads of the feature. *Partial alignment*: predicting the
-next feature and giving sharp logits are two tasks that disturb each other. So the state that is passed on learns the
-first task, and a separate readout between this state and the head learns the second.
+token's embedding selects, in a wider space, which parts of the feature the cell uses. *Partial alignment*: predicting
+the next feature and giving sharp logits are two tasks that disturb each other. So the state that is passed on learns
+the first task, and a separate readout between this state and the head learns the second.
 
 The paper names both modules and gives their purpose. Their exact form is ours: a gated map on the residual path, and a
 linear map beside it. Both modules add nothing at first, so the cell starts as in the recipe ``eagle``. With begun=True

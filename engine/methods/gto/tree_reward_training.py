@@ -1,9 +1,9 @@
 """The reward of a draft tree: the accepted length that can be expected from the target.
 
 Hu et al., "Bridging Draft Policy Misalignment: Group Tree Optimization for Speculative Decoding" (2025). A cell in
-training drafts after a place of a text with the drafter's own policy, and the target reads all trees of a batch in one
-pass. The expected accepted length of a branch is the sum of the target's probabilities of its prefixes. The reward of a
-tree is a smooth maximum over its branches.
+training drafts trees after positions of a text, with the drafter's own policy, and the target runs over all trees of a
+batch in one pass. The expected accepted length of a branch is the sum of the target's probabilities of its prefixes.
+The reward of a tree is a smooth maximum over its branches.
 
 Letters in shapes: S windows, T tokens of a window, R rows of a window's trees, N nodes of a tree, V vocabulary.
 """

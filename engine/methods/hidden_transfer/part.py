@@ -2,9 +2,9 @@
 
 Wu et al., "Parallel Decoding via Hidden Transfer for Lossless Large Language Model Acceleration" (2024). Map i (from
 0), also called place i, stands in front of ``layers[i]``. From the state that enters this layer at the token t, it
-makes an estimate of the state at the token t + 1 + i, whose logits predict the token t + 2 + i. A pseudo state sees the
-text up to the token t and the pseudo states of the places before its own. Later places may stand in front of higher
-layers; their pseudo states then enter the pass there.
+makes an estimate of the state at the token t + 1 + i, whose logits predict the token t + 2 + i. A pseudo state attends
+to the text up to the token t and the pseudo states of the places before its own. Later places may stand in front of
+higher layers; their pseudo states then enter the pass there.
 
 No checkpoint is published. The layout here is ``maps.{place}.weight`` [H, H] and ``maps.{place}.bias`` [H], and a
 config.json whose ``transfer_layers`` names the layer of each place.
@@ -50,7 +50,7 @@ class TransferMaps(ModulePart):
 
     @classmethod
     def beginning(cls, layers: Sequence[int], width: int) -> TransferMaps:
-        """Return untrained maps: each pseudo state is the state from which it is made."""
+        """Return untrained maps: at first each pseudo state equals the state from which it is computed."""
         part = cls(layers, width)
         for linear in part.maps:
             nn.init.eye_(linear.weight)

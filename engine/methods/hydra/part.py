@@ -3,8 +3,8 @@
 Ankner et al., Hydra: Sequentially-Dependent Draft Heads for Medusa Decoding (2024). Head k (from 0) reads the state
 that predicted the token at t + 1 and, next to it, the target's embeddings of the tokens at t + 1 ... t + 1 + k. It
 predicts the token at t + 2 + k. Its first block is linear(x) with a linear residual connection, because its input is k
-+ 2 times as wide as its output; the other blocks are Medusa's. In Hydra++ one layer of the target's kind reads all
-states first (the prefix).
++ 2 times as wide as its output; the other blocks are Medusa's. In Hydra++ a *prefix*, one layer of the target's kind,
+runs over all states first, and the heads get its outputs.
 
 The layout of the published checkpoints: ``hydra_mlp.{head}.{layer}.linear.{weight,bias}``,
 ``hydra_mlp.{head}.0.res_connection.{weight,bias}``, ``hydra_lm_head.{head}.{weight,bias}``. With a prefix there are
@@ -72,7 +72,7 @@ class HydraHeads(HeadsPart):
         prefix: PreTrainedConfig | None = None,
     ) -> None:
         """vocabulary: the size of the heads' own projections; None if they share the target's head. prefix: the
-        target's config if a layer of the target's kind reads the states first."""
+        target's config to have a prefix layer before the heads; None to have none."""
         super().__init__(heads)
         self.blocks = nn.ModuleList(
             nn.ModuleList(Block(width, head + 1 if layer == 0 else 0) for layer in range(layers))
@@ -110,8 +110,7 @@ class HydraHeads(HeadsPart):
 
     @classmethod
     def tiny(cls, target, opener=None, layers=2, prefix=True, **options):
-        """Return small heads for tests, with several blocks each, and with a layer of attention before the heads, as in
-        Hydra++."""
+        """Return small heads with several blocks each, behind a prefix layer of attention as in Hydra++."""
         return super().tiny(target, opener, layers=layers, prefix=prefix, **options)
 
     @classmethod
@@ -124,8 +123,8 @@ class HydraHeads(HeadsPart):
         shared: bool = False,
         prefix: bool = False,
     ) -> HydraHeads:
-        """Return untrained heads: those of Medusa, with zero weights for the embeddings. prefix: whether a layer of
-        attention reads the states first."""
+        """Return untrained heads: those of Medusa, with zero weights for the embeddings. prefix: whether the heads have
+        a prefix layer before them."""
         head = target.get_output_embeddings().weight
         width = head.shape[1]
         config = target.config.get_text_config(decoder=True) if prefix else None
@@ -200,8 +199,8 @@ def _numbering(prefix: bool) -> tuple[int, int]:
 
 class Layout(NamedTuple):
     """The structure that the published tensor names imply. heads: the number of heads. numbers: the numbers that the
-    names give to the blocks of a head. projections: whether the heads have their own projections. prefix: whether a
-    layer reads the states first."""
+    names give to the blocks of a head. projections: whether the heads have their own projections. prefix: whether there
+    is a prefix layer before the heads."""
 
     heads: int
     numbers: list[int]

@@ -171,7 +171,7 @@ class AdapterReader:
         return self._adapter.through(states, places, attend)
 
     def rewind(self, length: int) -> None:
-        """Forget the rows beyond the first ``length``."""
+        """Remove all rows after the first ``length``."""
         self.length = min(self.length, length)
 
 

@@ -1,4 +1,4 @@
-"""A small trained filter predicts which tokens of a block are already right; nothing is filled behind an end of text.
+"""A small trained filter predicts which tokens of a block are already right; nothing is filled after an end of text.
 
 Bao et al., "Learning to Parallel: Accelerating Diffusion Large Language Models via Learnable Parallel Decoding" (2025):
 Learn2PD with end-of-text prediction, as the unmasking policy of a block-diffusion drafter. A network of two layers

@@ -50,7 +50,8 @@ class UnmaskingFilter(ModulePart):
 
     @classmethod
     def tiny(cls, target, opener=None):
-        """Return a filter for the tiny denoiser. It reads all places, so its chances vary with the block."""
+        """Return a filter for the tiny denoiser. Its weights use the confidences of all places, so its predictions vary
+        with the block."""
         part = cls(DFlashModel.tiny(target, opener).config.block_size - 1, 4)
         for weight in part.parameters():
             weight.data.normal_(0, 2)

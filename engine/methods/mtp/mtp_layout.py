@@ -1,4 +1,5 @@
-"""Reads the multi-token-prediction layer of a base checkpoint, or of a file with the layer alone, in known spellings.
+"""Reads the multi-token-prediction layer of a base checkpoint, or of a file with the layer alone, under the tensor
+names that are in use.
 
     model.layers.N.*      behind the N layers of the model: enorm, hnorm, eh_proj, shared_head.norm (DeepSeek, GLM, Kimi)
     mtp.*                 fc, pre_fc_norm_embedding, pre_fc_norm_hidden, norm, and layers.0.* (Qwen3-Next and later, Mellum)
@@ -6,7 +7,7 @@
     model.mtp.layers.0.*  embed_norm, hidden_norm, input_proj, transformer_block.*, with mtp.chain_norm (Inkling)
     mtp_layers.0.*        as in MiMo, with a configuration of vLLM's speculators
 
-If there are several layers, only the first is read, and it drafts every token; vLLM does the same with most families.
+If there are several layers, only the first is loaded, and it drafts every token; vLLM does the same with most families.
 The input of the projection is the token's embedding followed by the state; in MiMo and Inkling it is the state followed
 by the embedding. The layer's state is fed back after the norm, as in speculators, transformers and SGLang (vLLM feeds
 it back before the norm in DeepSeek's spelling).
@@ -65,8 +66,8 @@ STATE_FIRST = "mtp_hidden_states_first"
 
 
 def read_mtp(folder: str | Path, dtype: torch.dtype, device: str) -> EagleCell:
-    """Return the first MTP layer in a folder. Raises UserError, one sentence, if the folder has none that can be
-    read."""
+    """Load the first MTP layer in a folder. Raises UserError, one sentence, if the folder has no layer that can be
+    used."""
     folder = Path(folder)
     refuse_pickled(str(folder))
     try:

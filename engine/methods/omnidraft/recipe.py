@@ -75,7 +75,8 @@ class ForeignStudent(Student):
         return LlamaForCausalLM(draft_config(len(self.tokenizer), end, self.settings["layers"]))
 
     def written(self, tokens: Tensor, counted: Tensor) -> Written:
-        """Return windows [S, T] of the target's tokens as runs of the draft's tokens."""
+        """Spell windows [S, T] of the target's tokens in the draft model's tokens. counted: bool [S, T], which of the
+        target's tokens enter the loss."""
         runs = [[self.spelling.runs[token] or (0,) for token in row] for row in tokens.tolist()]
         flat = [[token for run in row for token in run] for row in runs]
         sizes = torch.tensor([[len(run) for run in row] for row in runs])

@@ -5,7 +5,7 @@ A *run* is a sequence of the draft model's tokens that equals one token of the t
 draft model's tokens are drawn one after another. Drawing goes on while the drawn tokens are the beginning of a longer
 run in the cache. If they are a run, and the beginning of no longer one, they become the token of the target that this
 run equals. If they are neither a run nor the beginning of one, the longest prefix of them that is a run becomes its
-token of the target, and the other drawn tokens are dropped.
+token of the target, and the other drawn tokens are dropped; if no prefix is a run, drafting ends.
 
 Why the laws are exact: of each drawn token, only this is observed before the proposal is judged: if the run may
 continue after the token, the token itself; otherwise only whether the token completes a run. Given these observations,
@@ -124,8 +124,8 @@ class Translator:
         return Place(node, q, self._reader.states[-1])
 
     def _law(self, q: Tensor, begun: Run) -> Tensor:
-        """Return the law [V] of the target's token, given that the next drawn token ends a run that begins with
-        ``begun``."""
+        """Return the law [V] of the target's token, given that ``begun`` and the next drawn token are a run, and not
+        the beginning of a longer one. q: the draft model's law after ``begun``."""
         lasts, tokens = self._cache.closing(begun)
         law = torch.zeros(self._vocabulary, dtype=q.dtype)
         law[tokens] = q[lasts]

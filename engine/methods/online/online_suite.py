@@ -60,7 +60,8 @@ class Learning:
 
     @property
     def verdict(self) -> str:
-        """ "met", "missed", or that nothing is judged: with few requests there is too little learning."""
+        """The verdict: "met" or "missed"; with few requests, that the goal is not judged because there was too little
+        to learn from."""
         if len(self.online) < REQUESTS:
             return f"not judged with {len(self.online)} requests"
         return "met" if self.gain >= GOAL else "missed"

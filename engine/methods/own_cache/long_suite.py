@@ -167,7 +167,8 @@ def guessed(ours: Ours, session: Session, prompt: Sequence[int], written: Sequen
 
 
 class _Before:
-    """A view of a session that shows only the keys and values of the first ``length`` tokens of the text."""
+    """The target's session as it was after its first ``length`` tokens: a view that shows only the keys and values of
+    the first ``length`` tokens of the text."""
 
     def __init__(self, session: Session) -> None:
         self.model, self.length, self._session = session.model, 0, session

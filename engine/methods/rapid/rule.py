@@ -1,10 +1,9 @@
-"""Speculative sampling with a p that was moved towards the draft's q: lossy.
+"""Speculative sampling with a p that was moved towards the draft model's q: lossy.
 
 The inference-time transfer of RAPID (Chen et al., Long-Context Inference with Retrieval-Augmented Speculative Decoding,
-ICML 2025): a draft that read only the retrieved pieces may know better than the target, which read everything. So the
-draft teaches the target, anew for every token. One step down the gradient of the distillation loss moves the target's
-logits z to z + transfer * (q - p), for the tokens to which q gives at least a tenth of the probability of its
-favourite.
+ICML 2025): a draft model that was given only the retrieved pieces may predict better than the target, which was given
+everything. So the draft model teaches the target, anew for every token. One step down the gradient of the distillation
+loss moves the target's logits z to z + transfer * (q - p), for the tokens whose q is at least a tenth of the highest q.
 """
 
 from collections.abc import Sequence
@@ -32,8 +31,8 @@ class Transfer(Verifier):
     After a path that was kept whole, it is drawn from p itself. A one-hot draw is kept with probability p'(x). All
     siblings but the first are judged one-hot by what is left of p after the refusals.
 
-    At temperature 0, where p is the plain softmax, the token with the highest p' is kept; after a refusal the target
-    writes its own favourite. With a transfer of 0 this is rejection sampling.
+    At temperature 0, where p is the plain softmax, the token with the highest p' is kept; after a refusal the target's
+    own likeliest token (by p) is written. With a transfer of 0 this is rejection sampling.
     """
 
     key = "rapid"

@@ -6,8 +6,8 @@ second tree. The draft model's q prunes that tree, because a continuation that t
 hardly ever the target's. Then both trees are merged: common prefixes become one path, and the rest of a continuation
 branches off where the two trees differ.
 
-The draft model's own tree is DySpec's (``engine.methods.dyspec.drafter``). The draft model reads the retrieved tree in
-one pass. That tree was not drawn from q, so its nodes are judged one-hot, after the nodes that were drawn.
+The draft model's own tree is DySpec's (``engine.methods.dyspec.drafter``). The draft model runs over the retrieved tree
+in one pass. The retrieved nodes were not drawn from q, so they are judged one-hot, after the nodes that were drawn.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,8 +26,8 @@ from engine.methods.shared.grown_tree import GrownTree
 from engine.methods.shared.ngram_index import NgramIndex
 
 WIDER = 2
-"""Up to this many times the option ``retrieved`` are taken from the continuations as nodes; the draft model's q then
-decides which of them are drafted."""
+"""How many times as many retrieved nodes are weighed by the draft model's q as the option ``retrieved`` allows in the
+draft."""
 
 SHOWN = 10  # retrieved nodes that the table shows
 
