@@ -16,8 +16,8 @@ from engine.methods.bytewise.letters import Vocabulary
 class DrawnString:
     """A string of letters that a draft model has drawn, for the rule that judges its letters.
 
-    vocabulary: the target's. letters: [M]. laws: [M, A]; row i is the law from which letter i was drawn, given the
-    letters before it.
+    vocabulary: the target's tokens as strings of letters. letters: [M]. laws: [M, A]; row i is the law from which
+    letter i was drawn, given the letters before it.
     """
 
     vocabulary: Vocabulary
@@ -27,8 +27,9 @@ class DrawnString:
 
 @dataclass(frozen=True)
 class JudgedLetter:
-    """One judged letter. q, p: its probabilities by draft and target, given the letters before it. accept: the chance
-    that it is kept. ends: the chance that a token of the target ends with it, if it is kept."""
+    """One judged letter. q, p: the letter's probabilities by the draft model and by the target, given the letters
+    before it. accept: the chance that the letter is kept. ends: if the letter is kept, the chance that a token of the
+    target ends with it."""
 
     letter: int
     q: float

@@ -14,7 +14,7 @@ class DeviceChain(Drafter):
     """Drafts as ChainDrafter does, with the whole chain in one captured graph.
 
     A sampled chain gets its uniforms in advance, one per token, from the drafter's own random stream, as the host would
-    have drawn them. Its q stay on the device, where the verdict needs them.
+    have drawn them. The laws q stay on the device, where they are needed to judge the tokens.
     """
 
     key, family, summary = ChainDrafter.key, ChainDrafter.family, ChainDrafter.summary

@@ -70,7 +70,7 @@ class ChainStudent(Student):
         return chain_lengths(best == lesson.tokens[:, 1:], CHAIN)
 
     def _logits(self, part: LayersDraft, tokens: Tensor) -> Tensor:
-        """Map tokens [S, T] to logits [S, T, K] over the K tokens of the draft's head."""
+        """Map tokens [S, T] to logits [S, T, K] over the K tokens of the draft model's head."""
         return F.linear(part.states(self._embedding(tokens)), self._rows)
 
 

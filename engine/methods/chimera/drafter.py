@@ -63,8 +63,8 @@ class ChimeraDrafter(HeadsDrafter):
         return self._choices(self.heads.spoken(head, true, states), self.target.head, count)
 
     def _draft(self, paths: Sequence[Path]) -> None:
-        """Draft the states at the ends of these paths, which have equal lengths. The states above them must have been
-        drafted already."""
+        """Draft the states at the ends of these paths, which have equal lengths. The states at the ends of all shorter
+        parts of the paths must have been drafted already."""
         if not paths:
             return
         depth, encoder = len(paths[0]) - 1, self.heads.encoder

@@ -31,7 +31,7 @@ from engine.model.layers import final_norm
 GRAM = 3
 SMALL = 0.01
 TRACE = 0.1
-"""The size of a trigram's row, relative to a feature; a row of equal size would drown the target's state."""
+"""How large a trigram's row is at first, relative to a feature; a row of equal size would hide the target's state."""
 MOST_HEADS = 64
 Columns = tuple[Tensor, Tensor]
 """Keys and values, each [.., Hkv, T, D]."""

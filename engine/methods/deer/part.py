@@ -111,8 +111,8 @@ class DiffusionLM(ModulePart):
         """Return the logits [S, A, B, V] for many blocks of many texts at once, for training. Each block gets the
         logits that ``ReadText.fill`` would give it.
 
-        tokens: int64 [S, T]. anchors: int64 [S, A], the place of the last token before each block. blocks: int64 [S, A,
-        B + 1], the tokens of the blocks, the separator first.
+        tokens: int64 [S, T]. anchors: int64 [S, A], the position of the last token before each block. blocks: int64 [S,
+        A, B + 1], the tokens of the blocks, the separator first.
         """
         texts, length = tokens.shape
         count, width = blocks.shape[1:]

@@ -101,7 +101,7 @@ class DiffuSpecDrafter(DiffusionDrafter):
 
 
 def lattice(columns: list[Column], path: Path) -> Lattice:
-    """Show the positions of the path, each with its few likeliest candidates and the chosen one."""
+    """Return a picture of the positions along the path, each with its few likeliest candidates and the chosen one."""
     shown, rows = [], []
     for column, row in zip(columns, path.rows, strict=False):
         few: list[Choice] = column[:SHOWN]

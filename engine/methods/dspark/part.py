@@ -99,9 +99,9 @@ class SparkHeads(BlockHeads):
         return self.embed_after(self.embed_before(before))
 
     def odds(self, hidden: Tensor, before: Tensor) -> Tensor:
-        """Return the log-odds [...] that the token of a place is kept, before the temperatures. They are computed
-        before the token is drawn, from the place's state [..., H] and the token before it, int [...]. Raises UserError
-        without a confidence head."""
+        """Return the log-odds [...] that the tokens at these positions are kept, before the temperatures are applied.
+        The log-odds are computed before a token is drawn, from the state [..., H] at its position and the token before
+        it, int [...]. Raises UserError without a confidence head."""
         if self.confidence is None:
             raise UserError(
                 "These DSpark heads have no confidence head; turn the option adaptive off."

@@ -1,8 +1,8 @@
 """The likeliest answer among all spans of the prompt.
 
 Castel et al., How Optimal is Greedy Decoding for Extractive Question Answering? (2022): exact-extract. An answer is a
-run of tokens of the prompt, followed by the end of the text; the answer with the largest probability is written. Greedy
-decoding may write another span, or no span at all.
+run of tokens of the prompt, followed by the end of the text; the answer to which the model gives the largest
+probability is written. Greedy decoding may write another span, or no span at all.
 
 The paper runs the model over every suffix of the passage and sums the log-probabilities of the spans with which the
 suffix begins. Here spans are extended token by token, the likeliest first, many in one pass as a tree. A span that is

@@ -25,8 +25,9 @@ class FalconContext:
 
     @torch.no_grad()
     def read(self, states: Tensor, embedded: Tensor) -> Tensor | None:
-        """Commit R pairs of states and embeddings, [R, H] each. Returns the states [k, H] of the next block, the first
-        of which stands for the feature at the last pair's token; None while there are fewer than k pairs."""
+        """Commit R pairs: features [R, H] and the embeddings [R, H] of the tokens after them. Returns the states [k, H]
+        of the next block, or None while there are fewer than k pairs. The first of these states stands for the feature
+        at the last pair's token."""
         size, ahead = self._cell.block_size, None
         for start in range(0, len(states), MOST_ROWS):
             part = slice(start, start + MOST_ROWS)

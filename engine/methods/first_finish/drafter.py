@@ -27,7 +27,7 @@ APART = 1_000_003  # difference between the seeds of two texts
 
 
 class Lane:
-    """A text with random numbers of its own; plain decoding with the same seed draws the same text."""
+    """One of the texts, with its own seed; plain decoding with this seed draws the same text."""
 
     def __init__(self, seed: int, prompt: tuple[int, ...]) -> None:
         self.path: Path = ()

@@ -91,8 +91,8 @@ class LatentCell(ModulePart):
         return self.fc(torch.cat([embedded.to(features.dtype), features], -1))
 
     def turn(self, places: Tensor) -> Turn:
-        """Return cos and sin of the rotary embedding. places: int64 [.., R], the places of the rows; the latents have
-        the first places."""
+        """Return cos and sin of the rotary embedding. places: int64 [.., R], the positions of the rows, where the
+        latents come first."""
         return rotary(places, self.sizes.head_dim, self.sizes.rope_theta, self.fc.weight.dtype)
 
     def forward(self, rows: Tensor, turn: Turn, attend: Attend) -> Tensor:

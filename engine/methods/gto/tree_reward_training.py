@@ -35,7 +35,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class GrownTree:
-    """A drafted tree. root: the place of its root token in the window. tokens, parents: one entry per node, parents
+    """A drafted tree. root: the position of the root token in the window. tokens, parents: one entry per node, parents
     first; a parent is a node or ROOT."""
 
     root: int
@@ -75,7 +75,8 @@ def grown(
 ) -> list[GrownTree]:
     """Return the trees that a drafter with this cell would propose in one window, one tree per root.
 
-    features, tokens: [T, n*Ht] and [T], of the window. roots: places in the window, ascending, the first at least 1.
+    features: [T, n*Ht], the states of n layers of the target, of size Ht each, at the window's tokens. tokens: [T], of
+    the window. roots: positions in the window, ascending, the first at least 1.
     """
     reader, trees, read_to = EagleReader(cell, lender, Sampling()), [], 0
     for root in roots:

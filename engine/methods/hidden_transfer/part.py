@@ -73,7 +73,8 @@ class TransferMaps(ModulePart):
         return self.places
 
     def probes(self, nodes: Sequence[int], size: int) -> Probes:
-        """Return the probe rows after each of these nodes of a tree of ``size`` nodes, ordered by place."""
+        """Return the probe rows that follow these nodes, ordered by place. size: the number of nodes of the whole
+        tree."""
         count = len(nodes)
         parents = [*nodes, *(size + row for row in range((self.places - 1) * count))]
         rows = [node + 1 for node in nodes]  # row numbers in the pass; the root has row 0

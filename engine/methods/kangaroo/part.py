@@ -139,7 +139,7 @@ class Adapter(ModulePart):
         return self.through(states, torch.arange(states.shape[-2], device=states.device), attend)
 
     def through(self, states: Tensor, places: Tensor, attend: Attend) -> Tensor:
-        """Map rows [.., R, H] at places [R] of the text to states [.., R, H] for the target's head."""
+        """Map rows [.., R, H] at positions [R] of the text to states [.., R, H] for the target's head."""
         config = self.config
         angles = rotary(places, config.head_dim, config.rope_theta, states.dtype)
         for index, block in enumerate(self.layers):
@@ -158,7 +158,7 @@ class AdapterReader:
         self._columns = ModuleColumns.of(len(adapter.layers))
 
     def logits(self, states: Tensor) -> Tensor:
-        """Append rows [R, H]; return the logits [1, V] after the last of them, by the target's head."""
+        """Append rows [R, H]; return the logits [1, V] that the target's head gives after the last of these rows."""
         return self._target.head(self.read(states)[-1:])
 
     @torch.no_grad()

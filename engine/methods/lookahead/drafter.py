@@ -1,7 +1,7 @@
 """Lookahead decoding: Jacobi iterations leave n-grams behind, and these n-grams are drafted.
 
-Fu et al., "Break the Sequential Dependency of LLM Inference Using Lookahead Decoding" (2024). Beside the draft, every
-pass of the target computes a *window* of guessed tokens that are never judged. The window has W columns and N - 1
+Fu et al., "Break the Sequential Dependency of LLM Inference Using Lookahead Decoding" (2024). In addition to the draft,
+every pass of the target computes a *window* of guessed tokens that are never judged. The window has W columns and N - 1
 levels. The oldest level is a chain of W guesses after the root, one for each column. Below its oldest guess, a column
 has one guess for every later level, each for the position after the guess above it. A guess attends to the guesses
 above it in its column, to the oldest guesses of the columns before, and to the text.

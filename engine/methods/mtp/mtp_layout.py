@@ -154,7 +154,8 @@ def _read(names: Mapping[str, str], files: Mapping[Path, Mapping]) -> dict[str, 
 
 
 def _inner(raw: Mapping) -> Mapping:
-    """Return the part of a configuration that describes the layers."""
+    """Return the part of a checkpoint's configuration that describes its layers; in some checkpoints this is a nested
+    object."""
     return next((raw[key] for key in INNER if isinstance(raw.get(key), dict)), raw)
 
 

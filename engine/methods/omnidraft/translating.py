@@ -65,8 +65,8 @@ class Translator:
         pick: Callable[[Tensor], int],
         greedy: bool,
     ) -> None:
-        """vocabulary: the size of the target's vocabulary. pick: picks a token of the draft from q [Vd]. greedy:
-        whether decoding is greedy."""
+        """vocabulary: the size of the target's vocabulary. pick: picks one of the draft model's tokens from q [Vd].
+        greedy: whether decoding is greedy."""
         self._reader, self._cache, self._vocabulary = reader, cache, vocabulary
         self._pick, self._greedy = pick, greedy
         self._count = 0

@@ -32,8 +32,8 @@ COUNTERS = {"judged": lambda step: min(len(step.verdict.accepted) + 1, len(step.
 
 @dataclass(frozen=True)
 class Learning:
-    """The outcome of the suite. online, chain: for each request in order, its counts: ``judged``, the drafted tokens
-    that the walk reached, and ``kept``, how many of them were kept. again: the counts of the first request of
+    """The outcome of the suite. online, chain: for each request in order, its counts: ``judged``, how many drafted
+    tokens the rule judged, and ``kept``, how many of these were kept. again: the counts of the first request of
     ``online``, repeated with the memory emptied."""
 
     online: Sequence[Mapping[str, float]]

@@ -187,7 +187,8 @@ def told(
     stay: Sequence[int],
     in_both: set[int],
 ) -> list[Words | Table]:
-    """Show the match, and for each retrieved node whether it was merged, is in both trees, or was pruned."""
+    """Return what is shown of a lookup: the match, and for each retrieved node whether it was merged, is in both trees,
+    or was pruned."""
     matched = [Token(token) for token in context[len(context) - lookup.matched :]]
     times = "once" if lookup.times == 1 else f"{lookup.times:,} times"
     often = "earlier" if lookup.source == "this text" else times
