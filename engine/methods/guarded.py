@@ -19,7 +19,7 @@ from engine.rules import verifiers
 
 
 def outside_drafter(folder: Path, known: Mapping[str, type[Drafter]]) -> type[Drafter]:
-    """Return the drafter class in the folder of an outside method, guarded by ``guarded``.
+    """Return the drafter class in the folder of an outside method, wrapped by ``guarded``.
 
     known: the drafters whose keys are already in use. Raises UserError, one sentence, if the folder has no usable
     drafter.

@@ -50,9 +50,12 @@ def resampled(particles: Sequence[Particle], choose: Callable[[Tensor], int]) ->
     """Return as many texts as before, all with the mean weight; on average each text occurs in proportion to its weight
     (systematic resampling).
 
-    choose: draws an index from weights of any sum. Systematic resampling lays a comb of evenly spaced teeth over the
-    shares, with a random start. Starts that choose the same texts form one stretch; a stretch is chosen with a
-    probability proportional to its length.
+    Systematic resampling lays the shares end to end on the interval 0 to 1, and evenly spaced points over them; every
+    point selects the text in whose share it lies. All points follow from the first one, which is random. Here the
+    possible first points are divided into stretches within which the same texts are selected, and one stretch is chosen
+    with a probability proportional to its length.
+
+    choose: draws an index in proportion to the weights given to it, which need not sum to 1.
     """
     shares, count = shares_of(particles), len(particles)
     rising, mean = shares.cumsum(0), log_mean(particles)

@@ -80,7 +80,7 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
 def _set(
     models: Models, schema: str, tokens: list[int], plan: Plan, seed: int, count: int, drawn: str
 ) -> AwrsDrafter:
-    """Write one set of texts; return the decoder that wrote it."""
+    """Write one set of texts; return the decoder, which holds the texts and their weights."""
     target, fields = models.target, FIELDS[schema]
     held = {"type": "object", "properties": fields, "required": [*fields]}
     held["additionalProperties"] = False

@@ -14,12 +14,15 @@ from engine.rules.sampler_match import SamplerMatch
 
 
 class Awrs(SamplerMatch):
-    """Draws tokens from p without a mask, and without replacement, until one is allowed. This token has the law of
-    masked decoding; with the noise of its place in the text it is the very token that sampler match draws from the
-    masked p.
+    """Draws tokens from p without a mask, and without replacement, until the constraint allows one.
 
-    Every token has a weight (``engine.methods.awrs.allowed_draw``). The product of the weights corrects what masked
-    decoding changes: the decoder with the same key resamples several texts by it.
+    The allowed token has the law of masked decoding, where p is cut to the allowed tokens. It is even the same token
+    that the rule sampler match would draw from the masked p, because both use the random numbers that belong to the
+    token's position in the text.
+
+    With every token comes a weight (``engine.methods.awrs.allowed_draw``). Masked decoding changes the probability of a
+    whole text; the product of the text's weights corrects this. The decoder ``awrs`` uses these products to resample
+    several texts; this rule writes only one text.
 
     Without a constraint the rule is sampler match.
     """

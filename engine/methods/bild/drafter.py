@@ -13,7 +13,7 @@ from engine.methods.shared.draft_model import DraftModelDrafter
 class BigLittleDrafter(DraftModelDrafter):
     """The large model takes over where the small model's highest probability falls below the threshold.
 
-    No token is drawn at that place. Whether a token is drawn at a place never depends on that token itself, so the
+    No token is drawn at that position. Whether a token is drawn at a position never depends on the token itself, so the
     drafter is exact if an exact rule replaces its own.
     """
 

@@ -16,7 +16,7 @@ class BigLittle(Verifier):
     At the first token with a larger distance the text is rolled back, and the large model's own token takes its place.
     At temperature 0 p is the plain softmax. In a tree, the first sibling whose distance is small enough is kept.
 
-    Judgements show p; accept is 1 or 0, and no coin is tossed.
+    No coin is tossed: the chance of acceptance that a judgement shows is 1 or 0.
     """
 
     key = "bild"

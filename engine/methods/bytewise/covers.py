@@ -17,10 +17,12 @@ from engine.methods.bytewise.letters import Vocabulary
 
 @dataclass(frozen=True)
 class Begun:
-    """Covers that differ only in their last token, which has more letters than were spelled so far.
+    """Covers whose last token is not finished: it begins with the last letters so far and has further letters. All of
+    these covers have the same tokens before the last one.
 
-    place: where the last token begins. tokens: [n], the last tokens. weights: float64 [n], the probabilities of the
-    covers. column: [n], the next letter of each last token. depth: how many letters of the last token were spelled.
+    place: the caller's number for the sequence of these earlier tokens. tokens: [n], the possible last tokens. weights:
+    float64 [n], the probabilities of the covers. column: [n], for each last token, its next letter. depth: how many of
+    the last token's letters belong to the letters so far.
     """
 
     place: int
@@ -32,8 +34,8 @@ class Begun:
 
 @dataclass(frozen=True)
 class Ended:
-    """A cover whose last token ends with the letters so far. place: where that token began. token: that token. weight:
-    the probability of the cover."""
+    """A cover whose last token ends exactly where the letters so far end. place: the caller's number for the sequence
+    of tokens before the last one. token: the last token. weight: the probability of the cover."""
 
     place: int
     token: int
@@ -41,12 +43,12 @@ class Ended:
 
 
 class Covers:
-    """The covers of the letters so far. A place is a number that the caller gives to a sequence of tokens; a token
-    begins at a place.
+    """All covers of the letters so far; letters are added one at a time. A *place* is a number that the caller gives to
+    a sequence of tokens, after which the next token begins.
 
-    Covers that have just ended continue only if the caller opens a place behind them. If the caller opens all of them,
-    the law is exact. If it opens only the covers that a tokenizer would write, the law is exact for a model that writes
-    no others.
+    A cover whose last token has just ended is continued only if the caller opens a place for it. If the caller opens a
+    place for every such cover, the law of the next letter is exact. If the caller opens places only for the covers that
+    a tokenizer would write, the law is exact for a model that writes no other sequences of tokens.
     """
 
     def __init__(self, vocabulary: Vocabulary, place: int, p: Tensor) -> None:
@@ -56,8 +58,8 @@ class Covers:
         self.open(place, 1.0, p)
 
     def open(self, place: int, weight: float, p: Tensor) -> None:
-        """Let a token begin at this place. weight: the probability of the cover that ended here. p: [V], the law of the
-        token."""
+        """Let a new token begin at this place. weight: the probability of the cover that ended there. p: [V], the law
+        of the new token."""
         p = p.double().cpu()
         self._begin(place, torch.arange(len(p)), weight / float(p.sum()) * p, 0)
 
@@ -77,7 +79,8 @@ class Covers:
         return law / law.sum()
 
     def go(self, letter: int) -> list[Ended]:
-        """Add a letter, and drop the covers that do not have it. Returns the covers whose last token ends with it."""
+        """Add a letter, and drop the covers whose next letter is another one. Returns the covers whose last token ends
+        with the added letter."""
         before, self.begun, ended = self.begun, [], []
         for covers in before:
             alike = covers.column == letter

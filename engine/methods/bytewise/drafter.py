@@ -1,14 +1,18 @@
 """Bytes from a draft model with another vocabulary, each with the law from which it was drawn.
 
-The bytes are drawn one after another from the draft model's law of the next byte, which is computed by covers: Phan et
-al., Exact Byte-Level Probabilities from Tokenized Language Models (2025). So the ordinary rule can judge each byte by p
-/ q (``engine.methods.bytewise.rule``). OmniDraft, in contrast, compares whole tokens, which both vocabularies must
-have. The law is that of a beam search: the draft model does not read behind rare covers. So q is not exactly the
-model's own law, which it need not be: it only has to be the law from which the bytes are drawn.
+The bytes are drawn one after another from the draft model's law of the next byte: Phan et al., Exact Byte-Level
+Probabilities from Tokenized Language Models (2025). The law is a sum over *covers*, the sequences of the draft model's
+tokens that spell the bytes drawn so far; the last token of a cover may spell further bytes. Because each byte has a
+law, the ordinary rule can judge it by p / q (``engine.methods.bytewise.rule``). OmniDraft, in contrast, compares whole
+tokens, which both vocabularies must have.
 
-The tree spells each beginning of the byte string in the fewest tokens of the target that its nodes allow. Whether a
-node stands at the end of a beginning depends on this beginning alone, so it is known before the next byte is drawn.
-Otherwise that byte would not have the law by which it is judged.
+As in a beam search, the draft model is not run on improbable covers. So q is not exactly the draft model's own law of
+the next byte. It need not be: q only has to be the law from which the byte is drawn.
+
+The nodes of the tree are tokens of the target. A prefix of the byte string gets a node if an earlier node, or the root,
+and one more token of the target spell it; of several ways, the one with the fewest tokens is taken. Whether a prefix
+has a node depends on the bytes of the prefix alone, so it is known before the next byte is drawn. If it depended on
+later bytes, these bytes would no longer have the law by which they are judged.
 """
 
 from __future__ import annotations
@@ -29,8 +33,8 @@ from engine.methods.shared.draft_model import DraftReader, stop_option
 from engine.methods.shared.spelling import BYTES, ForeignDraft
 
 LEAST = 0.05
-"""The draft model reads behind a cover that has ended if the cover has at least this share of the weight of all
-covers."""
+"""The draft model is run on a cover whose last token has just ended only if this cover has at least this share of the
+weight of all covers."""
 
 
 class BytewiseDrafter(Drafter):
@@ -68,7 +72,8 @@ class BytewiseDrafter(Drafter):
         self._text: list[int] = []  # the context in the draft's tokens
         self._count = 0  # number of context tokens that ``_text`` has
         self._read: dict[tuple[int, int], int] = {}
-        """The tokens of the string that the draft model has read: (place before, token) -> place behind it."""
+        """Numbers of the draft model's tokens over which the draft model was run in this step: (number of the token
+        before, token) -> number of the token."""
 
     def propose(self, context, max_depth):
         self._text += self._spelling.spelled(context[self._count :])
@@ -103,12 +108,12 @@ class BytewiseDrafter(Drafter):
         tree.aside = DrawnString(self._target, letters, torch.stack(laws))
 
     def _picks(self, law: Tensor) -> list[int]:
-        """Return the letters of the likeliest token, which greedy decoding would write."""
+        """Return the letters of the draft model's likeliest token; in greedy decoding these letters are drafted."""
         return list(self._draft.strings[likeliest(law)])
 
     def _open(self, covers: Covers, ended: list[Ended]) -> list[Tensor]:
-        """Let the draft model read behind these covers, and open their places. Returns the laws of the next tokens, one
-        for each cover."""
+        """Run the draft model on the last tokens of these covers, and open places behind them, where their next tokens
+        begin. Returns the law of the next token for each cover."""
         if not ended:
             return []
         places, tokens = [cover.place for cover in ended], [cover.token for cover in ended]
@@ -122,8 +127,9 @@ class BytewiseDrafter(Drafter):
     def _add(
         self, tree: DraftTree, letters, chances, place_at: dict[int, int], max_depth: int
     ) -> None:
-        """Add a node at the end of the letters so far, if one token of the target leads there from an existing node. Of
-        several such nodes, the parent is the one nearest to the root."""
+        """Add a node at the end of the letters drawn so far. This is possible if the path to an existing node spells
+        the first of these letters (the root spells none), and a single token of the target spells the others. If
+        several nodes could be the parent, the one nearest to the root is taken."""
         ways = []
         for start, place in place_at.items():
             token = self._target.token_of.get(tuple(letters[start:]))

@@ -1,7 +1,7 @@
 """Two vocabularies over one alphabet: the tokens of both as strings of letters.
 
 The letters are the 256 bytes and the special tokens that both vocabularies have. Two more letters stand for tokens that
-only the target or only the draft can write; neither of the two ever matches.
+only the target or only the draft model can write; neither of the two ever matches.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MADE: WeakKeyDictionary[Spelling, tuple[Vocabulary, Vocabulary]] = WeakKeyDicti
 
 
 def vocabularies(spelling: Spelling) -> tuple[Vocabulary, Vocabulary]:
-    """Return the target's vocabulary and the draft's, which are built once for a pair of models."""
+    """Return the target's vocabulary and the draft model's. They are built once for each pair of models."""
     if spelling not in _MADE:
         alone = spelling.letters
         sides = (spelling.written, alone + 1), (spelling.drafted, alone)

@@ -17,11 +17,11 @@ TOGETHER = "The drafted bytes were judged one after another, and the target’s 
 
 class Bytewise(Rejection):
     """The letters of a drawn string are judged one by one, each with probability min(1, p / q). p is the target's law
-    of the next letter over all ways to cut the letters into tokens that lead through the tree. For the tokens, this
-    amounts to one law of the next token at each place (``JudgedString.laws``), by which the place's children are
-    judged.
+    of the next letter, summed over all ways to cut the letters into tokens that lead through the tree. For tokens, all
+    these judgements together amount to one law of the next token after each node (``JudgedString.laws``), and the
+    node's children are judged by this law.
 
-    A draft without such a string is judged by its draws alone.
+    If a draft does not come with a drawn string of letters, its tokens are judged as in rejection sampling.
     """
 
     key = "bytewise"
@@ -64,7 +64,8 @@ class Bytewise(Rejection):
 
 
 class LetterTrial(SiblingTrial):
-    """The trial of a place's children. p is the law of the next token there, computed from the judged letters."""
+    """The trial of all children of one node. p is the law of the next token after the node, computed from the judged
+    letters."""
 
     def weigh(self, token: int, drawn: Draw) -> tuple[str, float, float]:
         return "bytes", float(self.p[token]), 1.0
@@ -80,7 +81,7 @@ def _face(letter: int) -> str:
 
 
 def _table(letters: Sequence[JudgedLetter]) -> Table:
-    """Show the letters that were judged."""
+    """Return a table of the judged letters."""
     rows = [[_face(row.letter), row.q, row.p, row.accept, row.ends] for row in letters]
     columns = ["byte", "q", "p", "kept with", "token ends here"]
     note = "Each row is given those above it. p is a sum over the ways to cut these bytes into the target’s tokens."

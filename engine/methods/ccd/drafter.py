@@ -2,11 +2,11 @@
 same word.
 
 CCD (Chen et al., "Beyond Confidence: Adaptive and Coherent Decoding for Diffusion Language Models", 2025) serves as the
-unmasking policy of a block-diffusion drafter. The distribution of a place is averaged over the last passes, each of
-which saw different words around it, so a guess that only one context supports loses. A bounded history holds only the
-surest places of each pass. In the adaptive form, used here, a pass fills every place that was among the surest in all
-remembered passes and had the same likeliest token each time. If there is no such place, the pass fills the place of
-least entropy.
+unmasking policy of a block-diffusion drafter. A place is a position of the block. Its distribution is averaged over the
+last passes; between them, words around the place were filled in, so a guess that only one context supports loses
+weight. Of each pass, only the distributions at the surest places (those of least entropy) are remembered. In the
+adaptive form, used here, a pass fills every place that was among the surest in all remembered passes and had the same
+likeliest token each time. If no place meets this condition, the pass fills the place of least entropy.
 """
 
 from collections import deque
@@ -21,7 +21,7 @@ from engine.methods.shared.unmasking import LENGTH, Canvas, Unmasking, Unmasking
 
 @dataclass(frozen=True)
 class Seen:
-    """The record of one pass: the distributions of its surest places, by place."""
+    """What is remembered of one pass: for each of its surest places, the distribution there."""
 
     laws: dict[int, Tensor]
 
@@ -40,8 +40,8 @@ class Coherent(Unmasking):
     _history: deque[Seen] = field(default_factory=deque)
 
     def weigh(self, probabilities: Tensor, canvas: Canvas) -> Tensor:
-        """Average each open place's distribution over the present pass and the remembered passes that hold the
-        place."""
+        """Average the distribution at each place that is still masked, over the present pass and those remembered
+        passes in which this place was among the surest."""
         self._now = Seen(
             {place: probabilities[place] for place in self._surest(probabilities, canvas)}
         )
@@ -67,7 +67,7 @@ class Coherent(Unmasking):
         return chosen
 
     def _surest(self, probabilities: Tensor, canvas: Canvas) -> list[int]:
-        """Return the ``candidates`` open places of least entropy, the surest first."""
+        """Return the ``candidates`` masked places of least entropy, the surest first."""
         spread = torch.special.entr(probabilities).sum(-1).tolist()
         return sorted(canvas.open, key=lambda place: spread[place])[: self.candidates]
 

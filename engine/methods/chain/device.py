@@ -14,7 +14,7 @@ class DeviceChain(Drafter):
     """Drafts as ChainDrafter does, with the whole chain in one captured graph.
 
     A sampled chain gets its uniforms in advance, one per token, from the drafter's own random stream, as the host would
-    have drawn them. Its q stay on the device, where the verdict needs them.
+    have drawn them. The laws q stay on the device, where they are needed to judge the tokens.
     """
 
     key, family, summary = ChainDrafter.key, ChainDrafter.family, ChainDrafter.summary
@@ -44,8 +44,8 @@ class DeviceChain(Drafter):
         return DeviceTree.chain_of(ids[:length], q, "draft model")
 
     def _count(self, length: int, position: int) -> int:
-        """Return how many tokens to draft where ``length`` are needed: always the option's length while the context has
-        room for it, because a shorter chain at the end of a text would need a graph of its own."""
+        """Return how many tokens to draft if ``length`` are needed. While the context has room, the number is always
+        that of the option, because a shorter chain at the end of a text would need a captured graph of its own."""
         longest = self.settings["length"]
         return longest if position + longest <= self.max_context else length
 

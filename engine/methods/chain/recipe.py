@@ -1,14 +1,14 @@
 """Trains a draft model that is made of some of the target's own layers.
 
-The draft has the target's embeddings, copies of ``layers`` of the target's layers, spread from the first to the last,
-and the rows of the target's head for the ``vocabulary`` tokens that the target writes most often. The layers and the
-final norm then learn the target's distributions over these tokens, on text that the target wrote. Every drafter with a
-draft model takes the result (``--draft DIR``).
+The draft model has the target's embeddings, copies of ``layers`` of the target's layers, spread from the first to the
+last, and the rows of the target's head for the ``vocabulary`` tokens that the target writes most often. The layers and
+the final norm then learn the target's distributions over these tokens, on text that the target wrote. Every drafter
+with a draft model takes the result (``--draft DIR``).
 
-The default sizes follow from the bytes that a drafted token costs. A pass of SmolLM2-135M reads 540 MB in fp32; one of
-its layers has 3.5 M numbers, and a head of 8,192 tokens 4.7 M. Two layers and that head have 12 M numbers, a tenth of
-the target's pass at most, in whichever format they are stored. A third layer would make every drafted token 30 %
-dearer.
+The default sizes follow from the weights that must be read from memory for a drafted token. SmolLM2-135M has 135 M
+weights. One of its layers has 3.5 M weights, and a head of 8,192 tokens has 4.7 M. So two layers and such a head have
+12 M weights, less than a tenth of the target's, whatever the number format. A third layer would make every drafted
+token 30 % dearer.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class ChainStudent(Student):
         return LayersDraft.begun(self.target, spread(min(count, most), most), self._tokens)
 
     def loss(self, part: LayersDraft, lesson: Lesson) -> Tensor:
-        """Return the cross-entropy to the target's distributions, over the tokens where the draft's vocabulary has the
-        target's likeliest token."""
+        """Return the cross-entropy to the target's distributions, at the positions where the target's likeliest token
+        is in the draft model's vocabulary."""
         keep = lesson.counted[:, 1:] & part.t2d[lesson.best[:, :-1]]
         guessed = self._logits(part, lesson.tokens[:, :-1])[keep]
         return F.cross_entropy(guessed.float(), lesson.logits[:, :-1][keep].float().softmax(-1))
@@ -70,13 +70,13 @@ class ChainStudent(Student):
         return chain_lengths(best == lesson.tokens[:, 1:], CHAIN)
 
     def _logits(self, part: LayersDraft, tokens: Tensor) -> Tensor:
-        """Map tokens [S, T] to logits [S, T, K] over the K tokens of the draft's head."""
+        """Map tokens [S, T] to logits [S, T, K] over the K tokens of the draft model's head."""
         return F.linear(part.states(self._embedding(tokens)), self._rows)
 
 
 def spread(count: int, layers: int) -> list[int]:
-    """Return the indices of ``count`` layers at even distances from the first to the last of ``layers``; a single one
-    is the last."""
+    """Return the indices of ``count`` of ``layers`` layers, at even distances from the first to the last. If ``count``
+    is 1, return the last layer alone."""
     if count == 1:
         return [layers - 1]
     return [round(place * (layers - 1) / (count - 1)) for place in range(count)]

@@ -1,9 +1,9 @@
-"""A light draft model that reads trigrams at the bottom and the target's own states above them.
+"""A light draft model: its lower layer encodes trigrams, and its upper layer attends to the target's own states.
 
 Zeng et al., "Chimera: A Lossless Decoding Method for Accelerating Large Language Models Inference by Fusing all Tokens"
-(2024). The tree is Medusa's. At each node, the trigram that ends with the node's token reads the target's states of the
-text and the drafted states of the tokens above the node. The children come from the readout of that depth, which reads
-the target's last true state as well.
+(2024). The tree is Medusa's. For each node, the trigram that ends with the node's token is encoded, and attends to the
+target's states of the text and to the drafted states of the nodes above. The result is the node's drafted state. From
+this state and the target's last true state, the readout for the node's depth gives the law of the children.
 """
 
 from collections import OrderedDict
@@ -63,8 +63,8 @@ class ChimeraDrafter(HeadsDrafter):
         return self._choices(self.heads.spoken(head, true, states), self.target.head, count)
 
     def _draft(self, paths: Sequence[Path]) -> None:
-        """Draft the states at the ends of these paths, which have equal lengths. The states above them must have been
-        drafted already."""
+        """Draft the states at the ends of these paths, which have equal lengths. The states at the ends of all shorter
+        parts of the paths must have been drafted already."""
         if not paths:
             return
         depth, encoder = len(paths[0]) - 1, self.heads.encoder
@@ -82,8 +82,8 @@ class ChimeraDrafter(HeadsDrafter):
             self._drafted[path] = states[at], (keys[:, at], values[:, at])
 
     def _trigrams(self, paths: Sequence[Path]) -> Tensor:
-        """Return the rows [R, H] of the trigrams with which these paths end. Rows of new trigrams are computed and
-        remembered."""
+        """Return the rows [R, H] of the trigrams with which these paths end. The row of a trigram that has not occurred
+        before is computed and remembered."""
         grams = [self._gram(path) for path in paths]
         fresh = [gram for gram in dict.fromkeys(grams) if gram not in self._rows]
         if fresh:

@@ -1,12 +1,12 @@
 """Chimera's draft model: an encoder of trigrams at the bottom, an encoder of the whole text above it, and readouts.
 
 Zeng et al., "Chimera: A Lossless Decoding Method for Accelerating Large Language Models Inference by Fusing all Tokens"
-(2024). The *trigram encoder* makes one row from the embeddings of a token and the two tokens before it. It needs no
-more of the text, so the row of a trigram is computed only once. In the *full-context encoder*, one Llama-style layer,
-this row reads the target's own last states, which exist for all tokens but the last one, and the states that the
-encoder itself drafted for the tokens before. The layer's output takes the place of the target's state at the token.
-*Readout* k (from 0) predicts the token k places after the root: it maps the target's last true state and the drafted
-state to an input of the target's head.
+(2024). The *trigram encoder* makes one row (a vector) from the embeddings of a token and the two tokens before it. The
+row depends on nothing else, so it is computed only once for each trigram. In the *full-context encoder*, one
+Llama-style layer, this row attends to the target's own last states, which exist for all committed tokens but the last
+one, and to the states that the encoder itself drafted for later tokens. The layer's output takes the place of the
+target's state at the token. *Readout* k (from 0) predicts the token k places after the root: it maps the target's last
+true state and the drafted state to an input of the target's head.
 
 In the paper each readout is a matrix to the vocabulary that begins as two copies of the target's head. Here it is a map
 to the head's input that begins as the mean of the two states, so the head is not stored again. There is no published
@@ -31,7 +31,7 @@ from engine.model.layers import final_norm
 GRAM = 3
 SMALL = 0.01
 TRACE = 0.1
-"""The size of a trigram's row, relative to a feature; a row of equal size would drown the target's state."""
+"""How large a trigram's row is at first, relative to a feature; a row of equal size would hide the target's state."""
 MOST_HEADS = 64
 Columns = tuple[Tensor, Tensor]
 """Keys and values, each [.., Hkv, T, D]."""
@@ -51,7 +51,8 @@ class TrigramEncoder(nn.Module):
 
 
 class ContextEncoder(nn.Module):
-    """One Llama-style layer, as wide as the target. A row sees itself and the columns of states."""
+    """One Llama-style layer, as wide as the target. A row attends to itself and to given states, of which the keys and
+    values are computed by ``columns``."""
 
     def __init__(self, config: PreTrainedConfig) -> None:
         super().__init__()
@@ -71,7 +72,7 @@ class ContextEncoder(nn.Module):
         self.mlp = GatedMLP(width, inner)
 
     def columns(self, states: Tensor, places: Tensor) -> Columns:
-        """Return the keys and values of states [.., R, H] at these places [R] in the text."""
+        """Return the keys and values of states [.., R, H] at these positions [R] of the text."""
         return self.self_attn.keys_values(self.input_layernorm(states), *self._turn(places, states))
 
     def forward(
@@ -82,10 +83,11 @@ class ContextEncoder(nn.Module):
         mask: Tensor | None = None,
         line: Sequence[Columns] = (),
     ) -> Tensor:
-        """Map rows [.., R, H] at places [R] to states [.., R, H].
+        """Map rows [.., R, H] at these positions [R] of the text to states [.., R, H].
 
-        text: columns of the text, [.., Hkv, T, D]. mask: bool [R, T], which of these columns each row sees; None means
-        all. line: further columns [.., Hkv, R, D], one for each row, of the drafted tokens before it.
+        text: keys and values of the text's states, [.., Hkv, T, D]. mask: bool [R, T], to which of them each row
+        attends; None means all. line: for each row, the keys and values of the drafted tokens before it, one at a time,
+        [.., Hkv, R, D].
         """
         attention = self.self_attn
         queries = attention.queries(self.input_layernorm(rows), *self._turn(places, rows))

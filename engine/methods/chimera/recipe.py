@@ -49,8 +49,8 @@ class ChimeraStudent(HeadsStudent):
         return torch.cat([*parts, *[torch.zeros_like(true)] * missing], -1)
 
     def _trigrams(self, tokens: Tensor) -> Tensor:
-        """Return the embeddings [S, T, 3, H] of the trigrams; the first token also takes the places of the tokens
-        before the text."""
+        """Return the embeddings [S, T, 3, H] of the trigrams that end at each token. Where a trigram would begin before
+        the text, the first token is repeated."""
         padded = torch.cat([tokens[:, :1]] * (GRAM - 1) + [tokens], 1)
         return self.target.get_input_embeddings()(padded.unfold(1, GRAM, 1))
 
@@ -59,8 +59,8 @@ class ChimeraStudent(HeadsStudent):
         return self.target.get_output_embeddings()(part.spoken(head, parts[0], parts[1 + head]))
 
     def states_loss(self, part: ChimeraHeads, states: Tensor, lesson: Lesson) -> Tensor:
-        """Return the smooth L1 distance of drafted states from the true ones, the mean over the counted tokens, summed
-        over the steps."""
+        """Return the smooth L1 distance of drafted states from the true ones, the mean over the tokens that enter the
+        loss, summed over the unrolled steps."""
         parts, losses = states.chunk(1 + len(part), -1), []
         for step, drafted in enumerate(parts[1:]):
             true, keep = parts[0][:, 1 + step :], lesson.counted[:, 1 + step :]

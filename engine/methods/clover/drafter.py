@@ -1,4 +1,4 @@
-"""One recurrent cell drafts token after token, from the output of a block that has read the whole text.
+"""One recurrent cell drafts token after token; it starts from the output of a transformer block over the whole text.
 
 Xiao et al., Clover: Regressive Lightweight Speculative Decoding with Sequential Knowledge (2024). The tree is Medusa's.
 Along each branch the hidden state goes from head to head, and each head adds the last drafted token to it.

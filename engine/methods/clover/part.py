@@ -1,11 +1,12 @@
-"""Clover's heads: one small recurrent cell drafts token by token, from the output of a block that reads the whole text.
+"""Clover's heads: one small recurrent cell drafts token by token, from the output of a block that attends to the whole
+text.
 
 Xiao et al., Clover: Regressive Lightweight Speculative Decoding with Sequential Knowledge (2024), with the order and
-the projections of Clover-2 (2024). For each token read so far, an attention decoder combines the target's last state,
-after the final norm, with the embedding of the next token. The augmenting block, layers of the target's kind, reads
-these rows. Its row t knows the token at t + 1, and from it head 0 predicts the token at t + 2. Every further head is
-the same cell: it combines the hidden state of the head before it (the regressive connection) with the embedding of the
-token drafted last.
+the projections of Clover-2 (2024). For each token over which the target has run, an attention decoder combines the
+target's last state, after the final norm, with the embedding of the next token. The augmenting block, layers of the
+target's kind, runs over the results. Its output at position t depends on the tokens up to t + 1; from this output head
+0 predicts the token at t + 2. Every further head is the same cell: it combines the hidden state of the head before it
+(the regressive connection) with the embedding of the token drafted last.
 
 The attention decoder has a single key, so its weight is a cosine: in each attention head it computes x + v(y) *
 cos(q(norm(x)), k(y)). All logits come from the target's head, and the rows of that head serve as the embeddings, as in
@@ -49,7 +50,8 @@ class AttentionDecoder(nn.Module):
         return x + (v * agreement[..., None]).flatten(-2)
 
     def begin(self) -> None:
-        """Set the weights to small values with which the same rows give nearly the same queries and keys."""
+        """Set the weights so that queries and keys nearly equal the vectors from which they are made, and values are
+        small."""
         for linear in (self.q, self.k, self.v):
             linear.weight.uniform_(0, SMALL)
             linear.bias.zero_()
@@ -116,7 +118,7 @@ class CloverHeads(HeadsPart):
         """Map the target's features [S, R, H] and the embeddings [S, R, H] of the tokens after them to the block's rows
         [S, R, H].
 
-        cache: the cache of the augmenting block. It holds the rows read before, and the new rows are added to it.
+        cache: the keys and values of earlier rows in the augmenting block; those of the new rows are added.
         """
         rows = self.extract(features, following)
         output = self.augmenting(

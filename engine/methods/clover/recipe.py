@@ -1,7 +1,7 @@
 """Trains Clover: a recurrent cell after an augmenting block learns the target's distributions.
 
-At the start the cell repeats the target's state, from which the target's head reads the token before the one to
-predict.
+At the start the cell returns the target's state unchanged. From this state, the target's head predicts the token before
+the one that the cell has to predict.
 """
 
 import torch.nn.functional as F

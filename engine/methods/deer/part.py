@@ -1,10 +1,11 @@
-"""A separate diffusion language model that reads text, not the target's states, and fills masked blocks after the text.
+"""A separate diffusion language model: from the text alone, without the target's states, it fills masked blocks after
+the text.
 
 It is the drafter of DEER (Cheng et al., "DEER: Draft with Diffusion, Verify with Autoregressive Models", 2025). The
-text is read causally, so each token is read once and kept as keys and values. The block after the text is a separator
-and B masks; its rows see the whole text and the whole block, and all masks are filled in one pass. The model has its
-own embeddings, which are also its head; after the rows of the target's tokens they have a row for the mask and one for
-the separator. The layers are built like those of the DFlash drafter.
+model runs over the text causally, once for each token, and caches the keys and values. The block after the text is a
+separator and B masks, which attend to the whole text and the whole block; all masks are filled in one pass. The model
+has its own embedding matrix, which is also its head. The matrix has a row for each of the target's tokens, then one for
+the mask and one for the separator. The layers are built like those of the DFlash drafter.
 
 Letters in shapes: H hidden size, S texts, T tokens of a text, A blocks, B masks of a block, V the target's vocabulary.
 """
@@ -51,8 +52,8 @@ class DiffusionLMConfig:
 
     @classmethod
     def of(cls, raw: Mapping) -> DiffusionLMConfig:
-        """Return the sizes given by a config.json. Raises ValueError for impossible sizes; its message completes the
-        caller's sentence."""
+        """Return the sizes given by a config.json. Raises ValueError for impossible sizes; its message is the end of a
+        sentence that the caller begins."""
         config = sizes_of(cls, raw)
         if config.num_hidden_layers > MOST_LAYERS:
             raise ValueError(f"{config.num_hidden_layers} layers are too many")
@@ -110,8 +111,8 @@ class DiffusionLM(ModulePart):
         """Return the logits [S, A, B, V] for many blocks of many texts at once, for training. Each block gets the
         logits that ``ReadText.fill`` would give it.
 
-        tokens: int64 [S, T]. anchors: int64 [S, A], the place of the last token before each block. blocks: int64 [S, A,
-        B + 1], the tokens of the blocks, the separator first.
+        tokens: int64 [S, T]. anchors: int64 [S, A], the position of the last token before each block. blocks: int64 [S,
+        A, B + 1], the tokens of the blocks, the separator first.
         """
         texts, length = tokens.shape
         count, width = blocks.shape[1:]
@@ -139,7 +140,7 @@ class DiffusionLM(ModulePart):
 
 
 class ReadText:
-    """One text that the model reads, as keys and values. length: the number of tokens read so far."""
+    """The keys and values of one text in the diffusion model. length: the number of tokens so far."""
 
     def __init__(self, model: DiffusionLM) -> None:
         self._model = model
@@ -159,8 +160,8 @@ class ReadText:
         return self._model.head(self._pass(tokens, self._model.block(count, tokens.device))[1:])
 
     def _pass(self, tokens: Tensor, block: Tensor) -> Tensor:
-        """Append the tokens, and return the hidden states of the block's rows after them. The block's rows are not
-        kept."""
+        """Append the tokens, and return the hidden states of the block's rows after them. The keys and values of the
+        block are not cached."""
         model, new = self._model, len(tokens)
         total = new + len(block)
         places = torch.arange(total, device=tokens.device)

@@ -24,7 +24,7 @@ from engine.training.student import Lesson, Student
 
 ROWS = 192  # rows of all blocks of one window together
 REFINED_FROM = 5 / 8
-"""The second stage begins after this share of the training, at a measurement of the recipe."""
+"""The second stage begins once this share of the training is done, at the next measurement of the model in training."""
 AT_ONCE = 32  # blocks of a text that are measured in one pass
 
 
@@ -100,7 +100,8 @@ class DeerStudent(Student):
         self, config: DiffusionLMConfig, lesson: Lesson, anchors: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Return the tokens of the blocks after these anchors, int64 [S, A, B + 1], and the weight of each position in
-        the loss, [S, A, B], which is 0 where the token is not masked or does not count."""
+        the loss, [S, A, B]. The weight is 0 where the token is not masked, or where the lesson excludes it from the
+        loss."""
         size = config.block_size
         shape = (*anchors.shape, size)
         steps = torch.arange(1, size + 1, device=anchors.device)

@@ -1,14 +1,18 @@
 """The target drafts with its first layers; the number of layers and of drafted tokens is chosen at every step.
 
-Entezari Zarch et al., "DEL: Context-Aware Dynamic Exit Layer for Efficient Self-Speculative Decoding" (2025). The
-shadow tokens of every exit are computed from the hidden states at the verified positions, which include the last
-positions of the prompt; see ``engine.methods.del.exits``. To verify, the target goes on from the exit, so each layer
-reads a drafted row once. Only if the target's passes are compiled for a CPU does it read the rows again from the first
-layer, because there one graph of all layers takes less time than a graph for each of the remaining layers.
+Entezari Zarch et al., "DEL: Context-Aware Dynamic Exit Layer for Efficient Self-Speculative Decoding" (2025). For every
+exit (every layer after which the target could draft), the token that would have been drafted there is computed from the
+hidden states at verified positions, which include the last positions of the prompt. These *shadow tokens* show how good
+each exit is; see ``engine.methods.del.exits``.
 
-Beyond the paper: where plain decoding gives the most tokens per layer, nothing is drafted (``when``). In a small target
-the head costs as much as a layer, so the head is then counted too, and the exits are measured only every few steps.
-With ``when=always`` the plan is the paper's, which counts layers alone.
+To verify, the target continues from the hidden states at the exit, so each layer runs once over a drafted token. A
+target whose passes are compiled for a CPU runs all layers again instead, because one compiled graph of all layers takes
+less time than one graph for each remaining layer.
+
+Beyond the paper: with ``when=pays`` nothing is drafted in a step where plain decoding promises more tokens per layer.
+The cost of the head is then counted as well, because in a small target the head costs as much as a layer. While nothing
+is drafted, shadow tokens are computed only every ``interval`` steps. With ``when=always`` every step drafts and only
+layers are counted, as in the paper.
 """
 
 from dataclasses import dataclass
@@ -28,7 +32,7 @@ from engine.model.layers import head_in_layers
 from .exits import Exits, Plan
 
 ELEMENTS = 2**24
-"""The most logits held at once while shadow tokens are computed."""
+"""The most logits (positions times vocabulary) that are held in memory at once while shadow tokens are computed."""
 
 
 class DynamicExitDrafter(OwnLayersDrafter):
@@ -139,8 +143,8 @@ class DynamicExitDrafter(OwnLayersDrafter):
 
 @dataclass(frozen=True)
 class Shown:
-    """The exits by which a step was planned, for the exhibits. most: the most tokens that the step could have
-    drafted."""
+    """The record of the exits by which a step was planned, from which the step's pictures are made. most: the most
+    tokens that the step could have drafted."""
 
     exits: Exits
     plan: Plan

@@ -30,12 +30,12 @@ class Plan:
 
 
 class Exits:
-    """The exits after 1 to L - 1 layers, with what was learned about them. Row i of the counts is about the exit after
-    i + 1 layers."""
+    """The exits after 1 to L - 1 layers, with what was learned about them. Tensors with L - 1 rows have one row for
+    each exit; row i belongs to the exit after i + 1 layers."""
 
     def __init__(self, layers: int, decay: float, head: float = 0.0) -> None:
-        """layers: L, at least 2. decay: at each step, earlier counts are multiplied by it. head: h, the cost of the
-        head in layers; 0 leaves the head out, as the paper does."""
+        """layers: L, at least 2. decay: the factor by which the counts of earlier positions are multiplied at each
+        step. head: h, the cost of the head in layers; 0 leaves the head out, as the paper does."""
         self._layers, self._decay, self._head = layers, decay, head
         self._counts = torch.zeros(layers - 1, 2, dtype=torch.float64)  # agreed, disagreed
         self._confidences = torch.zeros(layers - 1, 2, dtype=torch.float64)  # sums for the same two
@@ -57,12 +57,14 @@ class Exits:
 
     @property
     def acceptance(self) -> Tensor:
-        """[L - 1], for each exit the share of its shadow tokens that equal the target's token; 0 while it has none."""
+        """For each exit, the share of its shadow tokens that equal the target's token, [L - 1]; 0 for an exit without
+        shadow tokens."""
         return self._counts[:, 0] / self._counts.sum(-1).clamp(min=1e-9)
 
     def threshold(self, layer: int) -> float:
-        """Return the confidence half-way between the mean confidence of shadow tokens that equal the target's token and
-        the mean confidence of those that do not; 0 while the exit lacks either kind."""
+        """Return a confidence for the exit after this layer. It lies half-way between the mean confidence of the exit's
+        shadow tokens that equal the target's token and the mean confidence of those that do not. It is 0 while the exit
+        has no shadow token of one of the two kinds."""
         counts, sums = self._counts[layer - 1], self._confidences[layer - 1]
         return float((sums / counts).mean()) if bool((counts > 0).all()) else 0.0
 

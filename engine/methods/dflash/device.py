@@ -10,9 +10,9 @@ from engine.methods.shared.static_block_context import choose
 
 
 class DeviceDFlash(DFlashDrafter):
-    """Drafts as DFlashDrafter does, but one captured graph reads the block, fills it and picks the tokens.
+    """Drafts as DFlashDrafter does, but one captured graph runs over the block, fills it and picks the tokens.
 
-    Tokens and q stay on the device until they are judged. A sampled block gets its uniforms in advance.
+    Tokens and q stay on the device until they are judged. For a sampled block the random numbers are drawn in advance.
     """
 
     def propose(self, context, max_depth):

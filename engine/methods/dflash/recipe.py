@@ -1,11 +1,11 @@
 """Trains the drafter of DFlash for any target; many random blocks of a window share one pass of the target.
 
 The drafter begins with the target's last layers. With vocabulary=N its head has only the N tokens that the target
-writes most often, with the target's rows. Row i of a block learns the target's distribution over these tokens at its
-place.
+writes most often, with the target's rows. The i-th position of a block learns the target's distribution over these
+tokens at that position of the text.
 
-For SmolLM2-135M, two layers and a head of 8,192 tokens, 12 M numbers, are read for a block; the whole head would have
-28 M.
+For SmolLM2-135M, a drafter of two layers with a head of 8,192 tokens has 12 M weights, which are read from memory for
+each block. The whole head alone would have 28 M weights.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from engine.training.diffusion import (
 from engine.training.student import Lesson, Student
 
 BLOCKED = 0.75
-"""The number of rows of random blocks for each token of a window."""
+"""How many positions all random blocks of a window have together, as a multiple of the window's tokens."""
 AT_ONCE = 64  # blocks that are measured in one pass
 
 

@@ -1,4 +1,5 @@
-"""DiffuSpec: the block is a lattice, and the draft is the path through it that reads best from left to right.
+"""DiffuSpec: the block is a lattice of candidates, and the draft is the path through it that a small left-to-right
+model finds likeliest.
 
 Li et al., "DiffuSpec: Unlocking Diffusion Language Models for Speculative Decoding" (2025); the search and the adaptive
 length are in ``engine.methods.diffuspec.path_search``. The paper's causal proxy is a 3-gram model of a corpus. Here the
@@ -100,7 +101,7 @@ class DiffuSpecDrafter(DiffusionDrafter):
 
 
 def lattice(columns: list[Column], path: Path) -> Lattice:
-    """Show the positions of the path, each with its few likeliest candidates and the chosen one."""
+    """Return a picture of the positions along the path, each with its few likeliest candidates and the chosen one."""
     shown, rows = [], []
     for column, row in zip(columns, path.rows, strict=False):
         few: list[Choice] = column[:SHOWN]

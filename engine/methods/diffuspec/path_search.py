@@ -41,8 +41,8 @@ def columns_of(marginals: Tensor, mass: float, most: int, ends: Sequence[int] = 
 
 @dataclass(frozen=True)
 class Path:
-    """A path through the lattice. rows: the index of the chosen candidate in each column. score: the weighted sum of
-    both models' log-probabilities."""
+    """A path through the lattice. rows: for each position, the index of the chosen candidate. score: the weighted sum
+    of both models' log-probabilities."""
 
     rows: tuple[int, ...] = ()
     tokens: tuple[int, ...] = ()
@@ -86,8 +86,8 @@ class DraftLength:
     """The length of the next draft: the mean length of recent drafts, plus ``growth`` while all drafted tokens are
     kept.
 
-    Drafted and kept lengths are moving averages in which the last step has the weight ``recent``. The first draft has
-    the length ``shortest``.
+    The mean length of drafts, and the mean number of kept tokens, are moving averages in which the last step has the
+    weight ``recent``. The first draft has the length ``shortest``.
     """
 
     shortest: int

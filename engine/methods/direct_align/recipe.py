@@ -1,8 +1,8 @@
-"""Direct alignment: a pre-trained draft is fine-tuned with TVD++ on text that the target wrote.
+"""Direct alignment: a pre-trained draft model is fine-tuned with TVD++ on text that the target wrote.
 
 Goel et al., Direct Alignment of Draft Model for Speculative Decoding with Chat-Fine-Tuned LLMs (2024). TVD++ computes
-the gradient of the total variation as a policy gradient with normalised rewards (``divergences.tvd_plus_plus``). For
-nine windows of the target's text there is one of pre-training text, as in the paper.
+the gradient of the total variation as a policy gradient with normalised rewards (``divergences.tvd_plus_plus``). Of
+every ten training windows, nine are text that the target wrote and one is pre-training text, as in the paper.
 """
 
 from functools import partial

@@ -1,9 +1,9 @@
-"""DistillSpec: a draft learns the target's distributions on text that the draft itself writes.
+"""DistillSpec: a draft model learns the target's distributions on text that the draft model itself writes.
 
 Zhou et al., DistillSpec: Improving Speculative Decoding via Knowledge Distillation (ICLR 2024). The paper's two choices
-are options here. The first is the share of on-policy batches, in which the draft continues the beginnings of the
-windows with its own draws, and the target gives its distributions there. The second is the divergence that is the loss.
-The other batches are the target's own text and the corpora, in turn.
+are options here. The first is the share of on-policy batches. In such a batch the draft model is given a prefix of each
+training window and samples the rest; the target gives its distributions at the sampled tokens. The second is the
+divergence that is the loss. The other batches alternate between text that the target wrote and the corpora.
 """
 
 import torch
@@ -38,8 +38,8 @@ class DistilledStudent(DraftStudent):
         return draft_loss(part, lesson, lesson.tokens, lesson.counted, divergence)
 
     def own_lesson(self, part: nn.Module, lesson: Lesson, noise: torch.Generator) -> Lesson:
-        """Return a lesson in which the draft continues the beginnings of the windows, an eighth to a half of each; only
-        the draft's tokens count."""
+        """Return a lesson in which the draft model has sampled the windows' tokens after a prefix. The prefix has an
+        eighth to a half of a window's tokens, and only the sampled tokens enter the loss."""
         length = lesson.tokens.shape[1]
         prefix = int(torch.randint(length // 8, length // 2 + 1, (1,), generator=noise))
         tokens = continued(part, lesson.tokens[:, :prefix], length, noise)
@@ -49,10 +49,10 @@ class DistilledStudent(DraftStudent):
 
 @torch.no_grad()
 def continued(draft: nn.Module, prefixes: Tensor, length: int, noise: torch.Generator) -> Tensor:
-    """Let a draft in training continue texts by draws at temperature 1, as it will when it drafts.
+    """Let a draft model in training continue texts by draws at temperature 1, as it will when it drafts.
 
-    prefixes: int64 [S, P], the beginnings of the texts, with P < length. Returns int64 [S, length]: the same texts,
-    continued.
+    prefixes: int64 [S, P], the first P tokens of S texts; P < length. Returns int64 [S, length]: the prefixes and their
+    continuations.
     """
     text, cache = prefixes, None
     while text.shape[1] < length:

@@ -1,12 +1,13 @@
 """Beam search in groups that avoid each other's words.
 
 Vijayakumar et al., Diverse Beam Search: Decoding Diverse Solutions from Neural Sequence Models (2016). The groups take
-their steps in turn. At each step a token costs a group ``diversity`` for each beam of an earlier group that has just
-taken the same token (the Hamming diversity of the paper). With one group this is plain beam search.
+their steps in turn. At each step, ``diversity`` is subtracted from a token's score for each beam of an earlier group
+that took the same token at this step (the Hamming diversity of the paper). With one group this is plain beam search.
 
-The beams that go on, the end of a group and the chosen text are decided as in transformers. A score is a
-log-probability; that of an ended text is divided by the text's length to the power of ``length_penalty``. A group goes
-on until it has as many ended texts as beams, and none of its beams scores better than the worst of these texts.
+Which beams go on, when a group ends and which text is chosen are decided as in transformers. The score of a running
+text is its log-probability; for an ended text, the log-probability is divided by the text's length to the power of
+``length_penalty``. A group goes on until it has as many ended texts as beams, and none of its beams scores better than
+the worst of these texts.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class DiverseBeamDrafter(SeveralTexts):
             self.winner = max(ended, key=lambda beam: beam[0])[1]
 
     def _step(self, group: Group, laws: dict[Path, Tensor], taken: Counter[int]) -> None:
-        """Take one step of a group. taken: for each token, how many beams of earlier groups have just taken it."""
+        """Take one step of a group. taken: for each token, how many beams of earlier groups took it at this step."""
         width = self.settings["width"]
         scores = torch.stack([laws[path] + score for score, path in group.running])
         for token, count in taken.items():

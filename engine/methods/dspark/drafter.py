@@ -1,10 +1,11 @@
 """DSpark: a block in one pass, tied together by a Markov head; as much of it is verified as pays.
 
-DSpark (DeepSeek, 2026). The block comes from a block drafter (``engine.methods.shared.block_drafter``). Its places are
-read from left to right, and the Markov head shifts the law of each place by the token before it. Before a token is
-drawn, the confidence head predicts how likely it is to be kept. Whether it is drafted depends on this prediction, on
-the tokens before it, and on the block's predictions for later places, which do not depend on any draw. So the length is
-a stopping time of the draws; q stays the true law of every drafted token, and the text follows the target's law.
+DSpark (DeepSeek, 2026). The block comes from a block drafter (``engine.methods.shared.block_drafter``). The positions
+of the block are filled from left to right, and at each position the Markov head changes the law according to the token
+before. Before a token is drawn, the confidence head predicts how likely the token is to be kept. Whether the token is
+drafted depends on this prediction, on the tokens before it, and on the predictions for later positions, which do not
+depend on any draw. So the length is a stopping time of the draws; q stays the true law of every drafted token, and the
+text follows the target's law.
 """
 
 from collections.abc import Sequence
@@ -26,10 +27,15 @@ SHOWN = 4  # likeliest tokens that are shown, by the backbone alone and after th
 
 @dataclass
 class Block:
-    """The block of one step. hidden, logits: [L, H] and [L, V], from the backbone. chances: for each place, the chance
-    that its token is kept; at the places walked so far it is conditioned on the token drawn before, at later places on
-    the backbone's favourite. favourites: the backbone's likeliest tokens. befores, laws: the token before each place
-    walked so far, and its law."""
+    """The block of one step; L positions, V tokens, hidden size H. The *backbone* is the block drafter without the two
+    heads.
+
+    hidden, logits: [L, H] and [L, V], from the backbone. chances: for each position, the predicted chance that its
+    token is kept. At positions filled so far, the prediction takes the drawn token before the position into account; at
+    later positions, the backbone's likeliest token stands for it. favourites: the backbone's likeliest token at each
+    position. befores: for each position filled so far, the token before it. laws: for each of these positions, the law
+    from which its token was drawn.
+    """
 
     hidden: Tensor
     logits: Tensor
@@ -113,8 +119,8 @@ class DSparkDrafter(DiffusionDrafter):
         return block.laws[-1]
 
     def _moved(self, block: Block) -> int:
-        """Return the first place whose likeliest token the Markov head changed, or the last place if it changed
-        none."""
+        """Return the first position at which the Markov head changed which token is likeliest; the last position if it
+        changed this nowhere."""
         pairs = zip(block.laws, block.favourites, strict=False)
         changed = (place for place, (law, old) in enumerate(pairs) if int(law.argmax()) != old)
         return next(changed, len(block.laws) - 1)
@@ -137,8 +143,8 @@ def outcomes(drafted: int, accepted: int) -> list[str]:
 
 
 def bias_table(place: int, block: Block, logits: Tensor, sampling) -> Table:
-    """Show the likeliest tokens of a place by the backbone alone and after the Markov head. logits: [L, V] of the
-    backbone."""
+    """Return a table of the likeliest tokens at a position, with their probabilities by the backbone alone and after
+    the Markov head. logits: [L, V] of the backbone."""
     old, new = display_distribution(logits[place], sampling), block.laws[place]
     few = min(SHOWN, len(new))
     ranked = new.topk(few).indices.tolist() + old.topk(few).indices.tolist()
@@ -152,7 +158,8 @@ def bias_table(place: int, block: Block, logits: Tensor, sampling) -> Table:
 
 
 def confidence_table(tokens: Sequence[int], chances: Sequence[float], fates: list[str]) -> Table:
-    """Show the drafted places, and the place at which the draft ended."""
+    """Return a table of the drafted positions with their predicted chances. If the block has a further position, the
+    last row shows it; its chance was too low to draft its token."""
     rows, all_kept = [], 1.0
     for place, chance in enumerate(chances[: len(tokens) + 1]):
         all_kept *= chance
@@ -166,7 +173,7 @@ def confidence_table(tokens: Sequence[int], chances: Sequence[float], fates: lis
 
 
 def cost_curve(chances: Sequence[float], costs: Sequence[float], chosen: int) -> Curve:
-    """Show the expected tokens and the cost of a step by draft length."""
+    """Return curves of the expected tokens and the cost of a step, by draft length. chosen: the length of the draft."""
     tokens = expected_tokens(chances)
     costs = list(costs[: len(tokens)])
     rates = [count / cost for count, cost in zip(tokens, costs, strict=True)]

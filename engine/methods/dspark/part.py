@@ -1,10 +1,10 @@
 """DSpark's two heads on the last states of a block drafter: the Markov head and the confidence head.
 
 DSpark (DeepSeek, 2026). The Markov head adds W2 W1[token before] to the logits of a place: a low-rank matrix over pairs
-of tokens. The confidence head reads the state of a place and W1[token before], and predicts how likely the token drawn
-there is to be kept. Published layout: ``markov_head.markov_w1.weight`` [V, R], ``markov_head.markov_w2.weight`` [K, R],
-``confidence_head.proj.{weight,bias}`` [1, H + R], [1], in the same file as the tensors of the block drafter. Here a
-folder may hold the heads alone, and its config the temperature of each place.
+of tokens. The input of the confidence head is the state at a position and W1[token before]; it predicts how likely the
+token drawn at this position is to be kept. Published layout: ``markov_head.markov_w1.weight`` [V, R],
+``markov_head.markov_w2.weight`` [K, R], ``confidence_head.proj.{weight,bias}`` [1, H + R], [1], in the same file as the
+tensors of the block drafter. Here a folder may hold the heads alone, and its config the temperature of each place.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ TEMPERATURES = "confidence_temperatures"
 
 
 class SparkHeads(BlockHeads):
-    """The Markov head and the confidence head. temperatures: one for the confidence at each place of a block; the last
-    one serves all further places."""
+    """The Markov head and the confidence head. temperatures: for each position of a block, the temperature that
+    calibrates the confidence there; the last temperature also serves all further positions."""
 
     key, noun = "spark_heads", "set of DSpark heads"
     published = {
@@ -37,7 +37,7 @@ class SparkHeads(BlockHeads):
 
     def __init__(self, hidden: int, tokens: int, drafted: int, rank: int, reads: int) -> None:
         """hidden: the size of a state. tokens: the size of the target's vocabulary. drafted: how many of these tokens
-        can be drafted. reads: the size of the confidence head's input; 0 means that there is no confidence head."""
+        can be drafted. reads: the size of the confidence head's input, or 0 to have no confidence head."""
         super().__init__()
         self.hidden = hidden
         self.embed_before = nn.Embedding(tokens, rank)
@@ -77,7 +77,7 @@ class SparkHeads(BlockHeads):
 
     @classmethod
     def tiny(cls, target, opener=None):
-        """Heads for the tiny denoiser. They change its laws, and their confidence varies with the text."""
+        """Return heads for the tiny denoiser. They change its laws, and their confidence varies with the text."""
         hidden, tokens = target.hidden_size, target.vocab_size
         heads = normal(cls(hidden, tokens, tokens, 3, hidden + 3), 0.7)
         heads.confidence.weight.mul_(5)
@@ -99,9 +99,9 @@ class SparkHeads(BlockHeads):
         return self.embed_after(self.embed_before(before))
 
     def odds(self, hidden: Tensor, before: Tensor) -> Tensor:
-        """Return the log-odds [...] that the token of a place is kept, before the temperatures. They are computed
-        before the token is drawn, from the place's state [..., H] and the token before it, int [...]. Raises UserError
-        without a confidence head."""
+        """Return the log-odds [...] that the tokens at these positions are kept, before the temperatures are applied.
+        The log-odds are computed before a token is drawn, from the state [..., H] at its position and the token before
+        it, int [...]. Raises UserError without a confidence head."""
         if self.confidence is None:
             raise UserError(
                 "These DSpark heads have no confidence head; turn the option adaptive off."
@@ -110,8 +110,8 @@ class SparkHeads(BlockHeads):
         return F.linear(read, self.confidence.weight, self.confidence.bias)[..., 0]
 
     def chance(self, odds: float, place: int) -> float:
-        """Return the calibrated chance that the token of a place is kept, from its log-odds. Place 0 is right behind
-        the root."""
+        """Return the calibrated chance that the token at a position of the block is kept, from the log-odds given by
+        ``odds``. Position 0 is the one right after the root."""
         temperature = self.temperatures[min(place, len(self.temperatures) - 1)]
         return float(torch.sigmoid(torch.tensor(odds / temperature)))
 

@@ -1,10 +1,10 @@
 """Trains DSpark's heads for any block drafter, which stays unchanged.
 
-The Markov head learns the target's laws at the places of random blocks, after the text's own tokens. The confidence
-head learns how likely the token of a place is to be kept: at temperature 1 in every second batch (the sum of min(p,
-q)), at temperature 0 in the others. Then the temperature of each place is fitted on greedy held-out texts, place after
-place, so that the product of the confidences up to a place equals the share of drafts that are kept up to it
-(sequential temperature scaling).
+The Markov head learns the target's laws at the positions of random blocks; the token before each position is the text's
+own. The confidence head learns how likely the token at a position is to be kept: at temperature 1 in every second batch
+(the sum of min(p, q)), at temperature 0 in the others. Then each position gets a temperature that calibrates its
+confidence. The temperatures are fitted on greedy held-out texts, one position after the other, so that the product of
+the confidences up to a position equals the share of drafts that are kept up to it (sequential temperature scaling).
 """
 
 from __future__ import annotations
@@ -60,8 +60,9 @@ class SparkStudent(BlockStudent):
 
     @torch.no_grad()
     def measured(self, part: SparkHeads, lessons: Iterable[Lesson]) -> dict:
-        """Fit the temperatures. Returns them with the calibration error before and after: the largest distance, over
-        the places, of the product of confidences from the share kept."""
+        """Fit the temperatures. Returns them together with the calibration error before and after the fit. For each
+        position, the product of the confidences up to the position is compared with the share of drafts that are kept
+        up to it; the error is the largest difference."""
         odds, kept = [], []
         for lesson in lessons:
             last = max(0, lesson.tokens.shape[1] - self.denoiser.config.block_size)
@@ -84,10 +85,12 @@ class SparkStudent(BlockStudent):
 
 
 def fitted(odds: Tensor, kept: Tensor) -> list[float]:
-    """Return the temperature of each place. Place after place, it is the one of GRID under which the product of the
-    confidences up to the place best predicts (in log-loss) whether all tokens up to it are kept.
+    """Return the temperature of each position. They are fitted from the first position to the last: each is the value
+    in GRID with which the product of the confidences up to the position best predicts (in log-loss) whether all tokens
+    up to the position are kept.
 
-    odds, kept: [N, L]; kept is 1 where all tokens up to the place are kept.
+    odds: [N, L], the confidence head's log-odds. kept: [N, L], 1 where all tokens up to the position are kept,
+    otherwise 0.
     """
     temperatures, survived = [], torch.ones(len(odds))
     for place in range(odds.shape[1]):

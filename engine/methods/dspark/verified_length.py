@@ -1,10 +1,10 @@
-"""How many tokens of a block are worth verifying: the number with the most expected tokens of a step per cost.
+"""How many tokens of a block are worth verifying: the number for which a step has the most expected tokens per cost.
 
 DSpark (DeepSeek, 2026): the products of the confidences are set against a table of what steps cost. In the paper the
-length is the best of all lengths, given the confidences of the whole block. But the confidences of later places depend
-on the tokens drawn before them, so a token could be left out because of its own value, and the text would not follow
-the target's law. Here the decision about a place is made before its token is drawn, and the confidences of later places
-are those that do not depend on any draw.
+length is the best of all lengths, given the confidences of the whole block. But the confidences of later positions
+depend on the tokens drawn before them, so a token could be left out because of its own value, and the text would not
+follow the target's law. Here it is decided before a token is drawn whether it is drafted, and for later positions
+confidences are used that do not depend on any draw.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,15 +12,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 USUAL_ROW = 0.05
-"""The assumed cost of a drafted token where nothing was measured, in steps without a draft."""
+"""The cost of a drafted token that is assumed where no times were measured. The unit is the cost of a step without a
+draft."""
 
 
 def step_costs(measured: Mapping[int, float], row_cost: float, most: int) -> list[float]:
-    """Return the costs of steps with 0 to ``most`` drafted tokens, in steps without a draft.
+    """Return the costs of steps with 0 to ``most`` drafted tokens, in units of the cost of a step without a draft.
 
-    measured: milliseconds of a step by drafted tokens, for some numbers of tokens; the costs of other numbers are
-    interpolated or extrapolated linearly. row_cost: the cost of each drafted token in place of the measured one; 0
-    means as measured.
+    measured: number of drafted tokens -> milliseconds of a step, for some numbers; the costs of other numbers are
+    interpolated or extrapolated linearly. row_cost: the cost of each drafted token, used in place of ``measured``; 0
+    means that ``measured`` is used.
     """
     sizes = sorted(measured)
     if row_cost or len(sizes) < 2:
@@ -38,14 +39,15 @@ def step_costs(measured: Mapping[int, float], row_cost: float, most: int) -> lis
 
 
 def expected_tokens(chances: Sequence[float]) -> list[float]:
-    """Return the expected tokens of a step, the last one included, for 0 to all drafted tokens: 1, 1 + c1, 1 + c1 + c1
-    c2 ... chances: c1, c2 ..., each the chance that a token is kept if the tokens before it are."""
+    """Return the expected number of tokens that a step writes, for drafts of 0 to all tokens: 1, 1 + c1, 1 + c1 + c1 c2
+    ... The 1 is the target's own token at the end. chances: c1, c2 ..., each the chance that a drafted token is kept if
+    all tokens before it are."""
     return (1 + np.concatenate([[0.0], np.cumsum(np.cumprod(chances))])).tolist()
 
 
 def worth_more(chances: Sequence[float], drafted: int, costs: Sequence[float]) -> bool:
-    """Whether some longer draft has more expected tokens per cost than a draft of ``drafted`` tokens. chances: one for
-    each place of the block."""
+    """Whether some longer draft would have more expected tokens per cost than a draft of ``drafted`` tokens. chances:
+    the chance at each position of the block. costs: as from ``step_costs``."""
     tokens = expected_tokens(chances)
     rates = [count / cost for count, cost in zip(tokens, costs, strict=False)]
     return max(rates[drafted:]) > rates[drafted]

@@ -1,4 +1,5 @@
-"""DySpec: a draft tree that always grows at its likeliest open place (``engine.methods.shared.grown_tree``)."""
+"""DySpec: a draft tree that always grows at the position which verification is most likely to reach
+(``engine.methods.shared.grown_tree``)."""
 
 from engine.methods.shared.grown_tree import GrownTree
 

@@ -21,8 +21,8 @@ class EntropyAdaptiveDrafter(DraftModelDrafter):
 
     A token's entropy H is that of the next-token distribution of the model that wrote it, before temperature and
     truncation, in bits. After each token the mean of the last ``window`` entropies decides which model writes next:
-    above ``threshold`` the large model, otherwise the small one. But a model is only relieved once it has written
-    ``duration`` tokens. The small model begins.
+    above ``threshold`` the large model, otherwise the small one. But the models change places only after the present
+    one has written ``duration`` tokens. The small model writes first.
     """
 
     key = "ead"
@@ -77,7 +77,7 @@ class EntropyAdaptiveDrafter(DraftModelDrafter):
         kept.tree.exhibits += self._exhibits(kept.position)
 
     def _settle(self, place: int) -> None:
-        """Decide which model writes the token at ``place``."""
+        """Decide which model writes the token at the position ``place``."""
         writer = LARGE if self._means[-1] > self.settings["threshold"] else SMALL
         if writer != self._charge and self._since >= self.settings["duration"]:
             self._charge, self._since, self._switched = writer, 0, place
@@ -110,7 +110,8 @@ class EntropyAdaptiveDrafter(DraftModelDrafter):
 
 
 def _short(values: list[float]) -> list[float]:
-    """Return the values rounded to the digits that a curve shows; every step has a curve, so its size matters."""
+    """Round the values to the digits that a curve shows. Every step of a trace has a curve, so the size of the curve
+    matters."""
     return [round(value, 2) for value in values]
 
 

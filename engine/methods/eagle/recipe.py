@@ -1,11 +1,12 @@
 """Trains the cell of EAGLE.
 
 With layout=eagle the cell reads the target's last state, with noise added, and learns the next state and the target's
-distribution after it. With layout=eagle3 or speculators it reads three lower states, has its own head, and learns only
-the distribution. vocabulary=N limits this head to the N most frequent tokens; with head=target its rows stay the
-target's, and the files do not hold them. steps=N unrolls N steps of a draft in which the cell's own states are fed
-back: this is EAGLE-3's training-time test, which layout=eagle can also use in place of the loss on features. With
---start a trained cell is trained further, and its files record the accepted length before and after.
+distribution after it. With layout=eagle3 or speculators the cell reads the target's states at three lower layers, has
+its own head, and learns only the distribution. vocabulary=N limits this head to the N most frequent tokens. With
+head=target the head keeps the rows of the target's head for these tokens, and the saved files leave the head out.
+steps=N unrolls N steps of a draft in which the cell's own states are fed back: this is EAGLE-3's training-time test,
+which layout=eagle can also use in place of the loss on features. With --start a trained cell is trained further, and
+its files record the accepted length before and after.
 """
 
 from engine.core.options import choice, whole

@@ -3,8 +3,8 @@
 Wu et al., EasySpec: Layer-Parallel Speculative Decoding for Efficient Multi-GPU Utilization (2025). While drafting, all
 layers of a group get the input of the group's first layer (``engine.model.fuzzy``), so they can run at the same time.
 The errors of such fuzzy passes would add up in keys and values. So at the beginning of the next step the draft model
-reads the kept tokens and the target's own token once more, layer after layer. The laws of this pass are the true ones;
-comparing them with the fuzzy laws shows the errors.
+runs once more over the kept tokens and the target's own token, layer after layer. This exact pass gives the draft
+model's true laws, and a comparison with the laws of the fuzzy passes shows the errors.
 
 q is the law of the fuzzy pass that drew the token, so the text still has the target's distribution.
 """
@@ -22,8 +22,9 @@ from engine.model.fuzzy import FuzzyModel, fuzzy
 
 
 class FuzzyReader(DraftReader):
-    """Reads the committed text layer after layer, and tree nodes in fuzzy passes. errors: for each node kept in the
-    last step, half the L1 distance between the fuzzy law after it and the true one."""
+    """Runs the draft model over one text: over committed text layer after layer, over tree nodes in fuzzy passes.
+    errors: for each node kept in the last step, half the L1 distance between the law after the node in the fuzzy pass
+    and the true one."""
 
     def begin(self, model: FuzzyModel) -> None:
         self._fuzzy = model
@@ -38,7 +39,7 @@ class FuzzyReader(DraftReader):
         return q
 
     def keep(self, path: Sequence[int]) -> None:
-        """Drop the rows of all nodes, because their keys and values are fuzzy; remember the laws after the kept
+        """Drop the keys and values of all nodes, because they come from fuzzy passes; remember the laws after the kept
         nodes."""
         self._kept = [self._laws[node] for node in path if node in self._laws]
         self._laws = {}

@@ -1,12 +1,13 @@
 """The likeliest answer among all spans of the prompt.
 
 Castel et al., How Optimal is Greedy Decoding for Extractive Question Answering? (2022): exact-extract. An answer is a
-run of tokens of the prompt, followed by the end of the text; the answer with the largest probability is written. Greedy
-decoding may write another span, or no span at all.
+run of tokens of the prompt, followed by the end of the text; the answer to which the model gives the largest
+probability is written. Greedy decoding may write another span, or no span at all.
 
-The paper reads the passage once from each of its tokens on and sums the log-probabilities. Here the likeliest spans are
-read first, many in one pass, as a tree. A span that is no likelier than the best whole answer so far is dropped, since
-longer spans cannot be likelier. So the answer is the same, but fewer rows are read.
+The paper runs the model over every suffix of the passage and sums the log-probabilities of the spans with which the
+suffix begins. Here spans are extended token by token, the likeliest first, many in one pass as a tree. A span that is
+no likelier than the best complete answer so far is dropped, because longer spans cannot be likelier. So the answer is
+the same, but the model runs over fewer tokens.
 """
 
 import math
@@ -68,8 +69,8 @@ class ExtractiveDrafter(SeveralTexts):
             self.winner = self._best.path
 
     def _end(self, span: Candidate, logs: torch.Tensor) -> None:
-        """Make this span the best answer if, with its end, it is likelier than the best so far. A span with no room for
-        an end of text is an answer without one. logs: log p [V] after the span."""
+        """Make this span, followed by an end token, the best answer if it is likelier than the best so far. If the text
+        has no room for an end token, the span alone is the answer. logs: log p [V] after the span."""
         path, score, ends = span.path, span.score, sorted(self.ends)
         if len(path) < self.room:
             if not ends:

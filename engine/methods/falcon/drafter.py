@@ -1,8 +1,9 @@
 """Several tokens per draft pass: a cell predicts the next block of features from the last block.
 
 Falcon (Gao et al., 2025) drafts features semi-autoregressively; see ``engine.methods.falcon.part``. Given the text
-before the block, the tokens of a block are independent of each other, so a block is a tree of top choices. The most
-confident whole paths through it are read next, all in one pass, and each of them gives a block of its own.
+before the block, the tokens of a block are independent of each other, so the likeliest tokens at its positions form a
+tree. The cell then runs over the most confident paths through the whole block, all in one pass, and drafts a further
+block after each of these paths.
 
 The paper's tree has one shape for every step. Here the tree grows by joint confidence and is re-ranked, as in EAGLE-2
 (``engine.methods.shared.eagle_tree``). Nodes are picked, never drawn, and judged one-hot, so any shape is exact.
@@ -71,8 +72,8 @@ class FalconDrafter(CellTree):
         return self._best(self._grown(states, count, levels), count)
 
     def _catch_up(self, context: Sequence[int]) -> Tensor | None:
-        """Read the committed tokens. Returns the states [k, H] of the next block, or None while the text is shorter
-        than a block."""
+        """Run the cell over the tokens committed since the last call. Returns the states [k, H] of the next block, or
+        None while the text is shorter than a block."""
         if self._waiting:
             states = torch.cat(self._waiting)
             begin = self._context.length + 1
@@ -102,8 +103,8 @@ class FalconDrafter(CellTree):
         return blocks
 
     def _read(self, blocks: _Blocks, level: list[int], depth: int) -> None:
-        """Let the cell read the blocks that end at these places, in one pass. depth: how many drafted blocks stand
-        before them."""
+        """Run the cell over the blocks that end at these candidates, in one pass. depth: how many drafted blocks lie
+        between the text and each of these blocks."""
         size, paths = self.cell.block_size, map(blocks.candidates.path, level)
         embedded = self._embedded([token for path in paths for token in path[-size:]])
         embedded = embedded.unflatten(0, (len(level), size))
@@ -134,8 +135,8 @@ class FalconDrafter(CellTree):
 class _Blocks(Drafted):
     """The candidates of one step, and the blocks that contain them.
 
-    A block is named by the place where it begins: ROOT, or the candidate after which its tokens stand. states: [k, H]
-    for each block; the block at ROOT is the one after the text.
+    A place is ROOT or the number of a candidate. A block is named by the place after which its tokens stand. states:
+    [k, H] for each block; the block at ROOT is the one after the text.
     """
 
     source = "block draft"
@@ -146,8 +147,9 @@ class _Blocks(Drafted):
         self._before: dict[int, int] = {}  # for each block, the block before it
 
     def state_of(self, place: int) -> Tensor | None:
-        """Return the drafted state [H] that takes the place of the feature at this candidate, or at the text's last
-        token for ROOT; None if the candidate ends a block and no further block was begun."""
+        """Return the drafted state [H] that serves as the feature at this candidate's token, or, for ROOT, at the last
+        token of the text. None if the candidate is the last token of its block and the block after it was not
+        drafted."""
         block, depths = self._block[place], [*self.candidates.depths, 0]  # [-1] is that of ROOT
         states, inside = self.states[block], depths[place] - depths[block]
         return states[inside] if inside < len(states) else None
@@ -165,8 +167,9 @@ class _Blocks(Drafted):
             self._block[place] = self._block[self.candidates.parents[place]]
 
     def to_read(self, level: Sequence[int]) -> tuple[Tensor, list[int], Tensor]:
-        """Return what the cell needs to read the B blocks that end at these places: their states [B, k, H], the number
-        of the block before each, and bool [B, S + B], which of all blocks each of them sees (S were read before)."""
+        """Return three inputs of the cell for the B blocks whose last tokens are these candidates: the states of the
+        blocks, [B, k, H]; for each block, the number of the block before it; and bool [B, S + B], which blocks each of
+        them attends to. S blocks were given to the cell before; then come these B."""
         number = {place: row for row, place in enumerate([*self.candidates.read, *level])}
         before = self._before | {place: self._block[place] for place in level}
         visible = torch.zeros(len(level), len(number), dtype=torch.bool)
@@ -178,8 +181,8 @@ class _Blocks(Drafted):
         return states, [number.get(before[place], ROOT) for place in level], visible
 
     def begin(self, level: list[int], states: Tensor) -> None:
-        """Begin blocks after these places, because the blocks that end there have been read. states: [B, k, H] of the
-        new blocks."""
+        """Add the new blocks that follow these places, once the cell has run over the blocks that end there. states:
+        [B, k, H] of the new blocks."""
         for place, ahead in zip(level, states, strict=True):
             self._before[place], self._block[place] = self._block[place], place
             self.states[place] = ahead

@@ -1,4 +1,4 @@
-"""What a Falcon cell has read of one text, and the drafted blocks after it."""
+"""One text in a Falcon cell: the keys and values of the text so far, and of the drafted blocks after it."""
 
 import torch
 from torch import Tensor
@@ -10,8 +10,9 @@ MOST_ROWS = 512  # most rows of one pass over a prompt
 
 
 class FalconContext:
-    """One text: the committed pairs as keys and values, the LSTM's memory after them, and the drafted blocks behind
-    them, which are forgotten when more pairs are committed.
+    """One text in the cell, as pairs of a feature and the token after it. It holds the keys and values of the committed
+    pairs, the LSTM's memory after them, and the drafted blocks that follow; these blocks are dropped when more pairs
+    are committed.
 
     length: the number of committed pairs. Drafted blocks are numbered from 0, in the order in which ``grow`` got them.
     """
@@ -24,8 +25,9 @@ class FalconContext:
 
     @torch.no_grad()
     def read(self, states: Tensor, embedded: Tensor) -> Tensor | None:
-        """Commit R pairs of states and embeddings, [R, H] each. Returns the states [k, H] of the next block, the first
-        of which stands for the feature at the last pair's token; None while there are fewer than k pairs."""
+        """Commit R pairs: features [R, H] and the embeddings [R, H] of the tokens after them. Returns the states [k, H]
+        of the next block, or None while there are fewer than k pairs. The first of these states stands for the feature
+        at the last pair's token."""
         size, ahead = self._cell.block_size, None
         for start in range(0, len(states), MOST_ROWS):
             part = slice(start, start + MOST_ROWS)
@@ -46,11 +48,11 @@ class FalconContext:
     def grow(
         self, states: Tensor, embedded: Tensor, parents: list[int], depth: int, seen: Tensor
     ) -> Tensor:
-        """Read B drafted blocks of pairs, [B, k, H], all at one depth (0: right after the text). Returns the states [B,
-        k, H] of the blocks after them.
+        """Run the cell over B drafted blocks of pairs, [B, k, H], all at one depth (0: right after the text). Returns
+        the states [B, k, H] of the blocks after them.
 
-        parents: for each block, the number of the block before it, or -1 for the text. seen: bool [B, S + B], which
-        blocks each block sees, itself included.
+        parents: for each block, the number of the block before it, or -1 for the text. seen: bool [B, S + B], to which
+        blocks each block attends, itself included; S is the number of blocks drafted before this call.
         """
         size, blocks = self._cell.block_size, len(states)
         before = [self._memory if parent < 0 else self._blocks[parent] for parent in parents]
@@ -71,8 +73,8 @@ class FalconContext:
     def _through(
         self, rows: Tensor, places: Tensor, begin: int, fresh: int, mask: Tensor | None
     ) -> Tensor:
-        """Run the layer over these rows; the last ``fresh`` rows get columns from ``begin`` on. mask: None if all rows
-        see all columns."""
+        """Run the cell's attention layer over these rows. The keys and values of the last ``fresh`` rows are new; they
+        are stored from column ``begin`` on. mask: which columns each row sees; None if all rows see all columns."""
         attend = self._columns.attention(begin, fresh, mask)
 
         def attend_fresh(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:

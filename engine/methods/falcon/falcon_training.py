@@ -1,13 +1,13 @@
 """Trains a Falcon cell by coupled sequential glancing distillation.
 
-A window goes through the cell twice. In the first pass every pair is true. The features that come out, and the tokens
-that the head makes of them, are the pairs of the second pass, except for a run of true pairs, which is the longer the
-more tokens were wrong. So the cell learns to continue from its own blocks, and how a token of a block depends on the
-token before.
+A window goes through the cell twice. In the first pass all pairs of feature and token are the true ones. The pairs of
+the second pass are the features that the first pass predicted, with the tokens that the head gives for them. Only one
+run of pairs is true in the second pass, too (the *glanced* run); it is the longer, the more tokens were wrong in the
+first pass. So the cell learns to continue from its own blocks, and how a token of a block depends on the token before.
 
-Three things differ from the paper. The first pass also counts, because every draft begins with true pairs. The glanced
-share does not fall with the epochs but stays at the paper's mean. The blocks begin at another place in each batch, as
-they do in drafts.
+Three things differ from the paper. The first pass also enters the loss, because every draft begins with true pairs. The
+glanced share does not fall with the epochs but stays at the paper's mean. Where in the text the blocks begin differs
+from batch to batch, as it does in drafting.
 
 Letters in shapes: S windows, T tokens of a window, P = T - 1 pairs, H hidden size, V the target's vocabulary, k block
 size.
@@ -29,10 +29,11 @@ from engine.training.cell_training import (
 from engine.training.counted_acceptance import run_lengths
 
 GLANCED = 0.2
-"""The length of the glanced run, as a share of the number of wrong tokens: the mean of the paper's share, which falls
-from 0.4 to 0."""
+"""The length of the run of true pairs in the second pass, as a share of the number of wrong tokens. In the paper this
+share falls from 0.4 to 0; this is its mean."""
 SOFT = 0.9
-"""In the loss on tokens, the weight of the target's distribution; the target's most likely token has the rest."""
+"""The weight of the target's distribution in the loss on tokens. The rest of the weight is on the target's most likely
+token."""
 
 
 @torch.no_grad()
@@ -44,8 +45,8 @@ def new_cell(target, text_config, block_size: int) -> FalconCell:
 
 
 def through(cell: FalconCell, states: Tensor, embedded: Tensor, offset: int) -> Tensor:
-    """Map pairs [S, P, H] to states [S, P, H]; row i stands for feature i + k. offset: by how many rows the first block
-    is shorter."""
+    """Run the cell over pairs [S, P, H] of features and embedded tokens; return states [S, P, H], of which row i stands
+    for feature i + k. offset: how many rows the first block has less than the other blocks."""
     rows, _ = cell.listen(states, embedded, None)
     block = (torch.arange(rows.shape[1], device=rows.device) + offset) // cell.block_size
     relaxed = block[:, None] >= block[None, :]
@@ -73,8 +74,8 @@ def block_loss(
     """Return the loss of one batch, the mean of both passes.
 
     features: [S, T, H]. tokens: int64 [S, T]. logits: [S, T, V] of the target; row t is for token t + 1. counted: bool
-    [S, T]. noise: added to the features. index: the number of the batch, which decides where blocks begin and where
-    runs are glanced.
+    [S, T], which tokens enter the loss. noise: added to the features. index: the number of the batch, which decides
+    where blocks begin and where runs are glanced.
     """
     size, offset = cell.block_size, index % cell.block_size
     taught = (features, logits, counted, head)
@@ -92,9 +93,9 @@ def block_loss(
 
 
 def glances(wrong: Tensor, index: int, share: float = GLANCED) -> Tensor:
-    """Return the places where the truth is shown, bool [S, P]: one run in each window, of the length ``share`` times
-    the number of wrong tokens. wrong: bool [S, P], whether the token of a pair was guessed wrong. index: the number of
-    the batch."""
+    """Return which pairs of the second pass are true, bool [S, P]: one run in each window. A run's length is ``share``
+    times the number of wrong tokens in the window. wrong: bool [S, P], whether the first pass gave a wrong token for
+    the pair. index: the number of the batch."""
     length = (share * wrong.sum(-1)).round().long()
     drawn = torch.rand(len(wrong), generator=torch.Generator().manual_seed(index)).to(length.device)
     begin = (drawn * (wrong.shape[1] - length + 1)).long()

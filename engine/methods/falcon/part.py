@@ -3,7 +3,8 @@
 Gao et al., "Falcon: Faster and Parallel Inference of Large Language Models through Enhanced Semi-Autoregressive
 Drafting and Custom-Designed Decoding Tree", AAAI 2025. Row i of a text is the pair of feature i and token i + 1, as in
 EAGLE. The row's output stands for feature i + k, where k is the block's size. Two LSTM layers read the pairs in order.
-Then the rows pass an attention layer and an MLP; its relaxed causal mask lets rows of one block see each other.
+Then the rows pass an attention layer and an MLP. The relaxed causal mask of the attention lets all rows of one block
+attend to each other.
 
 Letters in shapes: H hidden size, R rows, B blocks, k rows of a block.
 """
@@ -39,8 +40,8 @@ class FalconConfig:
 
     @classmethod
     def read(cls, raw: dict) -> FalconConfig:
-        """Read the sizes from the JSON object of a config. Raises KeyError, TypeError or ValueError if one is missing
-        or wrong."""
+        """Read the sizes from the JSON object of a config. Raises KeyError, TypeError or ValueError if a size is
+        missing or wrong."""
         size = raw["block_size"]
         if not isinstance(size, int) or not 2 <= size <= 16:
             raise ValueError(f"block_size is {size!r}")
@@ -103,7 +104,8 @@ class FalconCell(ModulePart):
         return self.config.block_size
 
     def turn(self, places: Tensor) -> tuple[Tensor, Tensor]:
-        """Return cos and sin of the rotary embedding at these places, each of the shape of ``places`` + [D]."""
+        """Return cos and sin of the rotary embedding at these positions, each of the shape [.., D] for ``places``
+        [..]."""
         angles = places[..., None].float() * self._frequencies.float()
         angles = torch.cat([angles, angles], -1)
         dtype = self.lstm.weight_ih_l0.dtype
@@ -117,14 +119,15 @@ class FalconCell(ModulePart):
         return self.lstm(torch.cat([embedded, states], -1), memory)
 
     def forward(self, rows: Tensor, turn: tuple[Tensor, Tensor], attend) -> Tensor:
-        """Map rows [.., R, H] from ``listen`` to the states [.., R, H] k places later. attend: as in
-        ``engine.methods.shared.eagle_cell``, without the layer's number."""
+        """Map rows [.., R, H] from ``listen`` to the states [.., R, H] k places later. attend: computes the attention
+        of queries, keys and values of the rows; as in ``engine.methods.shared.eagle_cell``, but without the layer's
+        number."""
         return self.layer(rows, rows, turn, attend)
 
 
 @lru_cache(maxsize=4)
 def open_cell(path: str, dtype: torch.dtype, device: str) -> FalconCell:
-    """Return the cell in this folder, opened once per process. Raises UserError if it cannot be opened."""
+    """Return the cell in this folder, opened once per process. Raises UserError if the cell cannot be opened."""
     return in_dtype(FalconCell.read(path), dtype).to(device).requires_grad_(False)
 
 

@@ -31,7 +31,8 @@ class FalconStudent(Student):
         return block_loss(part, *pass_of_target, *self._shared, noise, lesson.index)
 
     def accepted(self, part: FalconCell, lesson: Lesson) -> Tensor:
-        """Return the accepted lengths of one greedy block; the drafter's tree holds more tokens."""
+        """Return the accepted lengths when a single greedy block is drafted. The drafter's tree has more tokens, so its
+        accepted lengths are larger."""
         return accepted(part, lesson.features, lesson.tokens, *self._shared)
 
 

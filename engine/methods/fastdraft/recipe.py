@@ -1,8 +1,8 @@
-"""FastDraft: a draft is pre-trained on plain text, then fine-tuned on text that the target wrote.
+"""FastDraft: a draft model is pre-trained on plain text, then fine-tuned on text that the target wrote.
 
-Zafrir et al., FastDraft: How to Train Your Draft (ACL Findings 2025). Both parts have a language model's ordinary loss,
-on next tokens. The second part is sequence-level distillation, because the target wrote its text, at several
-temperatures. For a target without corpora both parts read only the target's own text.
+Zafrir et al., FastDraft: How to Train Your Draft (ACL Findings 2025). Both stages use a language model's ordinary loss
+on next tokens. The second stage is sequence-level distillation, because its text was written by the target, at several
+temperatures. If there are no corpora for a target, both stages use only the text that the target wrote.
 """
 
 import torch.nn.functional as F

@@ -6,9 +6,9 @@ With the pace ``drafted`` each text also guesses the tokens that followed an ear
 keeps the guesses that equal its own draws. Then the answer is the first text in time, as with separate workers
 (Async-FFS).
 
-With the same seed both paces write the same texts; only the choice differs. A text that is easy to guess ends early
-although it may be long, so with drafts the answer does not follow the law of First Finish Search.
-``engine.proof.first_finish_figures`` shows by how much.
+With the same seed both paces draw the same texts; only the choice of the answer differs. With the pace ``drafted`` a
+long text may end first because its tokens are easy to guess, so the answer does not follow the law of First Finish
+Search. ``engine.proof.first_finish_figures`` shows by how much.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ APART = 1_000_003  # difference between the seeds of two texts
 
 
 class Lane:
-    """A text with random numbers of its own; plain decoding with the same seed draws the same text."""
+    """One of the texts, with its own seed; plain decoding with this seed draws the same text."""
 
     def __init__(self, seed: int, prompt: tuple[int, ...]) -> None:
         self.path: Path = ()
@@ -97,8 +97,8 @@ class FirstFinishDrafter(SeveralTexts):
         self._choose()
 
     def _guessed(self, lane: Lane) -> list[Path]:
-        """Return the text of a lane and its continuations by the guessed tokens, each one token longer than the one
-        before."""
+        """Return the text of a lane, then the text with the first guessed token, with the first two guessed tokens, and
+        so on."""
         most = self.settings["length"] if self.settings["pace"] == "drafted" else 0
         guesses = lane.guesses(max(0, min(most, self.room - len(lane.path) - 1)))
         whole = lane.path + guesses

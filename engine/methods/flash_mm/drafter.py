@@ -1,8 +1,8 @@
-"""A feature draft that reads a few latents of the picture and writes several tokens in one pass.
+"""A cell attends to a few latents (weighted sums) of the picture and drafts several tokens in one pass.
 
 Wang et al., FLASH: Latent-Aware Semi-Autoregressive Speculative Decoding for Multimodal Tasks (2025); the cell is
 described in ``engine.methods.flash_mm.part``. A longer draft takes further passes, each from the features and tokens of
-the pass before. The draft is a chain and is judged one-hot: its tokens are the likeliest at their places and never
+the pass before. The draft is a chain and is judged one-hot: the likeliest token is taken at each position, and none is
 drawn.
 """
 

@@ -1,4 +1,4 @@
-"""Reads a text behind a picture with the cell of FLASH, and drafts several tokens in one pass of the cell."""
+"""Runs the cell of FLASH over a text behind a picture, and drafts several tokens in one pass of the cell."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from engine.model.language_model import LanguageModel
 
 
 class LatentReader:
-    """The reader of one text. A row is the pair of feature i and token i + 1, where i counts from the last patch on.
+    """The cell's state for one text. A *row* is the pair of feature i and token i + 1; with a picture, the first such
+    pair has the feature of the last patch. Before these rows stand the latents, which replace the patches.
 
-    patches: the number of patches at the front of the text, 0 without a picture. shares: [C, P], how much each latent
-    holds of each patch; None without a picture and until the patches are read. passes: how often the cell was run.
+    patches: the number of patches at the front of the text, 0 without a picture. shares: [C, P], the weight of each
+    patch in each latent; None without a picture, and before the target has run over the patches. passes: how often the
+    cell was run.
     """
 
     def __init__(
@@ -42,10 +44,12 @@ class LatentReader:
 
     @torch.no_grad()
     def next_tokens(self, context: Sequence[int], length: int, again) -> tuple[list[int], Tensor]:
-        """Return the likeliest tokens behind the text, at most ``length``, and their laws q [L, V]. Both are empty
-        while the target has read nothing behind the picture. again(laws so far): whether another pass is worth it.
+        """Return the likeliest tokens after the text, at most ``length``, and their laws q [L, V]. Both are empty until
+        the target has given features for the cell. again: is called with the laws so far, and says whether another pass
+        of the cell is worth its time.
 
-        Forced tokens at the end, which the target has not read, take the places of the first predicted tokens.
+        The text may end with forced tokens, over which the target has not run yet. The cell's first predictions are for
+        the positions of these tokens, so they are replaced by the forced tokens and not returned.
         """
         if self._known > self._paired:
             self._made = self._through(self._fresh(context), commit=True)
@@ -65,7 +69,8 @@ class LatentReader:
         return tokens[drafted], laws[drafted].cpu()
 
     def _fresh(self, context: Sequence[int]) -> Tensor:
-        """Return the rows [R, H] for everything that the target has read since the last pass."""
+        """Return the rows [R, H] of the text over which the target has run since the last call; the first call with a
+        picture puts the latents before them."""
         features = torch.cat(self._waiting)
         self._waiting = []
         rows = []
@@ -79,8 +84,9 @@ class LatentReader:
         return torch.cat([*rows, self._cell.pairs(features, self._embedded(tokens))])
 
     def _through(self, rows: Tensor, ahead: int = 0, commit: bool = False) -> Tensor:
-        """Run the cell over these rows; return the features [K, H] behind the last row. ahead: the number of drafted
-        rows before them. commit: whether the rows are kept."""
+        """Run the cell over these rows; return the features [K, H] predicted by the last row. ahead: how many drafted
+        rows stand between the committed rows and these. commit: whether these rows are committed, so that later passes
+        see them."""
         begin, count = self._rows + ahead, len(rows)
         places = torch.arange(begin, begin + count, device=rows.device)
         attend = self._columns.attention(begin, count, causal(count, begin, rows.device))

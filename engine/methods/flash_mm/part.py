@@ -1,11 +1,11 @@
-"""The cell of FLASH: a few learned questions stand for the patches, and one pass gives the features of several coming
-tokens.
+"""The cell of FLASH: a few weighted sums stand for the patches of a picture, and one pass gives the features of several
+coming tokens.
 
 Wang et al., FLASH: Latent-Aware Semi-Autoregressive Speculative Decoding for Multimodal Tasks (2025). A row of the text
 is the pair of a feature and the token after it, as in EAGLE. In place of the P patches of a picture the cell reads C
-rows: weighted sums of the target's features at the patches, z = softmax(A v) v, where A holds C learned questions. One
-layer of attention reads all these rows. Behind it an MLP makes K features from each row at once, and the target's head
-reads each of them.
+rows: weighted sums of the target's features at the patches, z = softmax(A v) v, where A holds C learned questions.
+These rows are the *latents*. One layer of attention runs over all rows. After it an MLP makes K features from each row
+at once, and the target's head turns each feature into logits.
 
 The paper has 64 questions for 576 patches. Here a film has 72 patches and a picture nine, so 64 questions would
 compress nothing. A film gets eight questions, a ninth of its patches as in the paper, and a picture gets the first four
@@ -29,8 +29,8 @@ FEW = 9  # up to this many patches, only the first half of the questions is used
 
 @dataclass(frozen=True)
 class LatentSizes:
-    """The sizes of the cell. latents: questions about the patches. features: features per row. inner: units of the MLP,
-    as a multiple of hidden_size."""
+    """The sizes of the cell. latents: the number of learned questions, each of which makes one latent of the patches.
+    features: how many features the MLP makes from a row. inner: units of the MLP, as a multiple of hidden_size."""
 
     hidden_size: int
     num_attention_heads: int
@@ -76,7 +76,7 @@ class LatentCell(ModulePart):
         return cell.eval().requires_grad_(False)
 
     def shares(self, features: Tensor) -> Tensor:
-        """Return [.., C, P]: how much each latent holds of each patch. features: [.., P, H], the target's features at
+        """Return [.., C, P]: the weight of each patch in each latent. features: [.., P, H], the target's features at
         the patches."""
         few = features.shape[-2] <= FEW
         questions = self.questions[: max(1, len(self.questions) // 2)] if few else self.questions
@@ -91,8 +91,8 @@ class LatentCell(ModulePart):
         return self.fc(torch.cat([embedded.to(features.dtype), features], -1))
 
     def turn(self, places: Tensor) -> Turn:
-        """Return cos and sin of the rotary embedding. places: int64 [.., R], the places of the rows; the latents have
-        the first places."""
+        """Return cos and sin of the rotary embedding. places: int64 [.., R], the positions of the rows, where the
+        latents come first."""
         return rotary(places, self.sizes.head_dim, self.sizes.rope_theta, self.fc.weight.dtype)
 
     def forward(self, rows: Tensor, turn: Turn, attend: Attend) -> Tensor:
@@ -104,4 +104,4 @@ class LatentCell(ModulePart):
 
 
 KIND = LatentCell.kind()
-"""Feature drafters that read only a few rows for a picture."""
+"""The kind of part whose cells attend to a few latents in place of all patches of a picture."""

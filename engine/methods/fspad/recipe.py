@@ -1,15 +1,16 @@
-"""FSPAD: an EAGLE cell that samples features with token embeddings, and whose head need not read the next feature
-itself.
+"""FSPAD: an EAGLE cell that samples features with token embeddings, and whose head does not have to use the predicted
+feature itself.
 
 Gui et al., "Boosting Lossless Speculative Decoding via Feature Sampling and Partial Alignment Distillation" (2024).
 *Feature sampling*: a feature holds the distribution of the next token but not the token that was written. So the
-token's embedding selects, in a wider space, what the cell reads of the feature. *Partial alignment*: predicting the
-next feature and giving sharp logits are two tasks that disturb each other. So the state that is passed on learns the
-first task, and a separate readout between this state and the head learns the second.
+token's embedding selects, in a wider space, which parts of the feature the cell uses. *Partial alignment*: predicting
+the next feature and giving sharp logits are two tasks that disturb each other. So the state that is passed on learns
+the first task, and a separate readout between this state and the head learns the second.
 
 The paper names both modules and gives their purpose. Their exact form is ours: a gated map on the residual path, and a
-linear map beside it. Both add nothing at first, so the cell starts as in the recipe ``eagle``. With begun=True it
-starts with the weights of the trained cell with which it is compared, which saves the time of that training.
+linear map beside it. Both modules add nothing at first, so the cell starts as in the recipe ``eagle``. With begun=True
+the new cell starts instead with the weights of an ``eagle`` cell that is already trained, which saves that training;
+the result is compared with this cell.
 """
 
 from dataclasses import replace
@@ -51,7 +52,8 @@ class FSPADStudent(CellStudent):
 
     @classmethod
     def of(cls, teacher, settings):
-        """Return the student. It is compared with the cell at --start or the part `eagle`, if there is such a cell."""
+        """Return the student. If a trained `eagle` cell exists, in the folder of --start or else in the folder of the
+        recipe `eagle`, the student is compared with it."""
         folder = teacher.start or teacher.parts / cls.after
         if not (folder / "config.json").is_file():
             return cls(teacher.module, settings)

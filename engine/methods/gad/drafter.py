@@ -3,8 +3,8 @@
 Generalised Aggressive Decoding (Ge et al., Lossless Acceleration for Seq2seq Generation with Aggressive Decoding, 2022;
 Xia et al., Speculative Decoding: Exploiting Speculative Execution for Accelerating Seq2seq Generation, 2022): where the
 output does not repeat the input, a non-autoregressive model writes the draft instead. It fills a block of masks in one
-pass, and the target checks the block. The block is dropped from the first difference (a bifurcation) on, and a new
-block is filled there.
+pass, and the target checks the block. From the first token on that differs from the target's (a bifurcation), the block
+is dropped, and a new block is filled in its place.
 
 The model here is the denoiser that reads the target's states; the paper's is a separate encoder and decoder. The lossy
 rule of the paper's GAD++ is ``engine.methods.gad.rule``. Beyond the paper, ``realign`` uses the dropped rest of a block
@@ -61,8 +61,8 @@ class GeneralisedAggressiveDrafter(DiffusionDrafter):
         self._since = kept.tokens
 
     def _rest(self) -> list[int]:
-        """Return the tokens of the last block after the only place in it where the end of the output occurs; empty if
-        there is no such place."""
+        """Return the rest of the last block after the place where the end of the output occurs in this block. Empty if
+        the end of the output does not occur there, or occurs more than once."""
         pointer = InputPointer(self._block)
         for token in self._since:
             pointer.follow(token)

@@ -1,4 +1,4 @@
-"""Keep tokens that the target finds nearly as likely as its favourite: lossy.
+"""Keep tokens that the target finds nearly as likely as its likeliest token: lossy.
 
 The rule of GAD++ (Ge et al., Lossless Acceleration for Seq2seq Generation with Aggressive Decoding, 2022): a drafted
 token is kept when it is among the target's ``beta`` likeliest and its log-probability is at most ``tau`` below that of
@@ -16,7 +16,7 @@ class TopBeta(Verifier):
     """Among siblings, the first one that the rule allows is kept. If it allows none, the target writes its own token.
 
     At temperature 0 the probabilities are those of the plain softmax; with ``beta`` 1 the text is then the target's
-    own. The rule still counts as lossy, because this depends on its options.
+    own. The rule is still declared lossy, because the text is the target's own only with this option.
     """
 
     key = "gad"

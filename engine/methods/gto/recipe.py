@@ -1,10 +1,11 @@
 """Further training of an EAGLE cell, rewarded by the accepted length of its draft trees: group tree optimization.
 
 Hu et al., "Bridging Draft Policy Misalignment: Group Tree Optimization for Speculative Decoding" (2025). A *group* is a
-run of consecutive places in a text. At each place two cells draft a tree: the cell in training, and the cell as which
-it started. The difference of the two expected accepted lengths is standardized within the group. It weights a clipped
-ratio: the two cells' likelihoods of the tokens that the target accepts from the trained cell's tree. This term is added
-to the ordinary loss of an EAGLE cell.
+run of consecutive places in a text. After each place two cells draft a tree: the cell in training, and a fixed copy of
+it from before the training. The difference of the two trees' expected accepted lengths, standardized within the group,
+is the *advantage*. For the tokens that the target accepts from the tree of the cell in training, the ratio of the two
+cells' likelihoods is computed and clipped. The product of advantage and ratio is maximised, as in PPO, in addition to
+the ordinary loss of an EAGLE cell.
 
 The paper's smooth maximum (eta = 1), groups of 4 to 8 and two phases are kept; the first phase is the recipe ``eagle``.
 The paper's weight of the two losses and its clip were not known when this was written; the options' values are ours.
@@ -63,8 +64,8 @@ class GTOStudent(CellStudent):
         return super().loss(part, lesson) + self.settings["weight"] * self.tree_loss(part, lesson)
 
     def tree_loss(self, part: EagleCell, lesson: Lesson) -> Tensor:
-        """Return the clipped surrogate loss, a mean over the places of the groups; groups with a token that does not
-        count weigh 0."""
+        """Return the clipped surrogate loss, the mean over all places of the groups. A group has the weight 0 if one of
+        its tokens is excluded from the loss."""
         roots = self._roots(lesson)
         rewards, paths = self._judged(part, lesson, roots)
         weight = advantages(*rewards)
@@ -84,8 +85,8 @@ class GTOStudent(CellStudent):
         return -torch.minimum(ratio * weight, near * weight).mean()
 
     def _roots(self, lesson: Lesson) -> Tensor:
-        """Return the places of the roots, int64 [S, G]: one group per window, drawn by the index of the batch. Every
-        root has a feature before it and a token after it."""
+        """Return the places of the roots, int64 [S, G]: one group per window, at a random position for which the index
+        of the batch is the seed. Every root has a feature before it and a token after it."""
         windows, length = lesson.tokens.shape
         size = min(self.settings["group"], length - 2)
         generator = torch.Generator().manual_seed(lesson.index)
@@ -95,8 +96,9 @@ class GTOStudent(CellStudent):
     def _judged(
         self, part: EagleCell, lesson: Lesson, roots: Tensor
     ) -> tuple[tuple[Tensor, Tensor], list[list[int]]]:
-        """Return the rewards, [S, G] each, of this cell's trees and of the starting cell's trees; and for each of this
-        cell's trees, group by group, the tokens that greedy verification would keep."""
+        """Return three things. First and second: the rewards, [S, G] each, of the trees of this cell and of the fixed
+        copy of the starting cell. Third: for each tree of this cell, group by group, the tokens that greedy
+        verification would keep."""
         trees: list[list[GrownTree]] = []
         for features, tokens, some in zip(lesson.features, lesson.tokens, roots, strict=True):
             inputs = (self._lender, features, tokens.tolist(), some.tolist(), self._policy)
@@ -117,8 +119,8 @@ class GTOStudent(CellStudent):
     def _likelihood(
         self, cell: EagleCell, lesson: Lesson, roots: Tensor, paths: list[list[int]], steps: int
     ) -> Tensor:
-        """Return the mean log-likelihoods [S * G] that a cell gives the tokens of each path, with its own states fed
-        back; 0 for an empty path."""
+        """Return, for each path, the mean log-likelihood of its tokens under a cell whose own states are fed back, [S *
+        G]; 0 for an empty path."""
         device = lesson.tokens.device
         rows = torch.arange(len(roots)).repeat_interleave(roots.shape[1]), roots.flatten() - 1
         drafted = lesson.tokens.new_zeros(len(roots), lesson.tokens.shape[1] - 1, steps)

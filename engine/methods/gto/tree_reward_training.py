@@ -1,9 +1,9 @@
 """The reward of a draft tree: the accepted length that can be expected from the target.
 
 Hu et al., "Bridging Draft Policy Misalignment: Group Tree Optimization for Speculative Decoding" (2025). A cell in
-training drafts after a place of a text with the drafter's own policy, and the target reads all trees of a batch in one
-pass. The expected accepted length of a branch is the sum of the target's probabilities of its prefixes. The reward of a
-tree is a smooth maximum over its branches.
+training drafts trees after positions of a text, with the drafter's own policy, and the target runs over all trees of a
+batch in one pass. The expected accepted length of a branch is the sum of the target's probabilities of its prefixes.
+The reward of a tree is a smooth maximum over its branches.
 
 Letters in shapes: S windows, T tokens of a window, R rows of a window's trees, N nodes of a tree, V vocabulary.
 """
@@ -35,7 +35,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class GrownTree:
-    """A drafted tree. root: the place of its root token in the window. tokens, parents: one entry per node, parents
+    """A drafted tree. root: the position of the root token in the window. tokens, parents: one entry per node, parents
     first; a parent is a node or ROOT."""
 
     root: int
@@ -48,7 +48,7 @@ class GrownTree:
 
 @dataclass(frozen=True)
 class Lender:
-    """The parts of the target's module that a cell's reader borrows in training."""
+    """The modules of the target that an EAGLE cell uses while it drafts in training."""
 
     embed: Callable[[Tensor], Tensor]
     head: Callable[[Tensor], Tensor]
@@ -75,7 +75,8 @@ def grown(
 ) -> list[GrownTree]:
     """Return the trees that a drafter with this cell would propose in one window, one tree per root.
 
-    features, tokens: [T, n*Ht] and [T], of the window. roots: places in the window, ascending, the first at least 1.
+    features: [T, n*Ht], the states of n layers of the target, of size Ht each, at the window's tokens. tokens: [T], of
+    the window. roots: positions in the window, ascending, the first at least 1.
     """
     reader, trees, read_to = EagleReader(cell, lender, Sampling()), [], 0
     for root in roots:
@@ -98,7 +99,7 @@ def grown(
 
 @torch.no_grad()
 def laws_of(target, tokens: Tensor, trees: Sequence[Sequence[GrownTree]]) -> list[list[Tensor]]:
-    """Return the target's distributions [N, V] after the nodes of each tree, by window and tree.
+    """Return the target's distributions [N, V] after the nodes of each tree, as a list of tensors for each window.
 
     tokens: int64 [S, T]. trees: for each window, any number of trees.
     """
@@ -165,9 +166,11 @@ def longest_accepted(tree: GrownTree, behind: Tensor, laws: Tensor) -> list[int]
 
 
 def advantages(current: Tensor, reference: Tensor, least: float = 1e-6) -> Tensor:
-    """Return by how much each reward exceeds the reference's, standardized within its group, [S, G].
+    """Return by how much each tree's reward exceeds that of the reference's tree at the same place, standardized within
+    each group, [S, G].
 
-    current, reference: the rewards [S, G] of the trained cell's trees and of the reference's trees.
+    current, reference: the rewards [S, G] of the trees of the cell in training, and of those of the reference, the cell
+    before this training.
     """
     better = current - reference
     mean = better.mean(-1, keepdim=True)

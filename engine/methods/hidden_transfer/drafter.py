@@ -2,12 +2,12 @@
 
 Wu et al., "Parallel Decoding via Hidden Transfer for Lossless Large Language Model Acceleration" (2024). The map of
 place k turns a token's hidden state at the map's layer into a pseudo state: an estimate of the state that the token k
-places later will have at that layer. In the layers above, the pseudo states read the text and one another, and the
-target's head turns them into the laws of coming tokens. The next pass verifies the likeliest paths, and makes its own
-pseudo states.
+places later will have at that layer. In the layers above, the pseudo states attend to the text and to one another, and
+the target's head turns them into the laws of coming tokens. The likeliest paths through these laws are the draft. The
+next pass verifies this draft, and makes new pseudo states.
 
 The pseudo states are probe rows that join the pass at their layers (``engine.methods.hidden_transfer.part``). Beyond
-the paper: they follow only the nodes at which the step is likeliest to end, not all nodes
+the paper: pseudo states follow only the nodes at which the step is likeliest to end, not all nodes
 (``engine.methods.shared.probing``).
 """
 

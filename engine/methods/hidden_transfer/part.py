@@ -1,9 +1,10 @@
-"""The maps of hidden transfer: each makes a pseudo state of a later token from a token's hidden state at a layer.
+"""The maps of hidden transfer: each map turns a token's hidden state at a layer into a pseudo state of a later token.
 
-Wu et al., "Parallel Decoding via Hidden Transfer for Lossless Large Language Model Acceleration" (2024). Map i (from 0)
-stands in front of ``layers[i]``. From the state that enters this layer at the token t, it makes an estimate of the
-state at the token t + 1 + i, whose logits predict the token t + 2 + i. A pseudo state sees the text up to the token t
-and the pseudo states of the places before its own. Further places may join at higher layers.
+Wu et al., "Parallel Decoding via Hidden Transfer for Lossless Large Language Model Acceleration" (2024). Map i (from
+0), also called place i, stands in front of ``layers[i]``. From the state that enters this layer at the token t, it
+makes an estimate of the state at the token t + 1 + i, whose logits predict the token t + 2 + i. A pseudo state attends
+to the text up to the token t and the pseudo states of the places before its own. Later places may stand in front of
+higher layers; their pseudo states then enter the pass there.
 
 No checkpoint is published. The layout here is ``maps.{place}.weight`` [H, H] and ``maps.{place}.bias`` [H], and a
 config.json whose ``transfer_layers`` names the layer of each place.
@@ -26,7 +27,8 @@ LAYERS = "transfer_layers"
 
 
 class TransferMaps(ModulePart):
-    """The maps of one target. layers: the layer of each place; no layer is below that of the place before."""
+    """The maps of one target. layers: for each place, the layer before which its pseudo states enter; the layers never
+    fall from one place to the next."""
 
     key, noun = "transfer_maps", "set of transfer maps"
 
@@ -48,7 +50,7 @@ class TransferMaps(ModulePart):
 
     @classmethod
     def beginning(cls, layers: Sequence[int], width: int) -> TransferMaps:
-        """Return untrained maps: each pseudo state is the state from which it is made."""
+        """Return untrained maps: at first each pseudo state equals the state from which it is computed."""
         part = cls(layers, width)
         for linear in part.maps:
             nn.init.eye_(linear.weight)
@@ -67,11 +69,12 @@ class TransferMaps(ModulePart):
         return len(self.layers)
 
     def __len__(self) -> int:
-        """Return the number of probe rows after a node."""
+        """Return how many probe rows follow a node: one for each place."""
         return self.places
 
     def probes(self, nodes: Sequence[int], size: int) -> Probes:
-        """Return the probe rows after each of these nodes of a tree of ``size`` nodes, ordered by place."""
+        """Return the probe rows that follow these nodes, ordered by place. size: the number of nodes of the whole
+        tree."""
         count = len(nodes)
         parents = [*nodes, *(size + row for row in range((self.places - 1) * count))]
         rows = [node + 1 for node in nodes]  # row numbers in the pass; the root has row 0
@@ -82,22 +85,22 @@ class TransferMaps(ModulePart):
         return Probes(joins, parents)
 
     def _pseudo(self, place: int, rows: Sequence[int], states: Tensor) -> Tensor:
-        """Map the states [R, H] that enter this place's layer to pseudo states [A, H], from the rows ``rows``."""
+        """Return the pseudo states [A, H] of this place. states: [R, H], all states that enter the place's layer. rows:
+        for each of the A nodes, the number of its row in ``states``."""
         return self.maps[place](states[list(rows)])
 
     def rows_behind(self, index: int, asked: int) -> range:
-        """Return the numbers of the probe rows after the index-th of ``asked`` nodes."""
+        """Return which of all probe rows belong to the node number ``index``, if ``asked`` nodes have probe rows."""
         return range(index, self.places * asked, asked)
 
     def logits(self, rows: Tensor) -> Tensor:
-        """Return the logits [K, V] of the places, given the target's logits [K, V] at the probe rows; they are the
-        same."""
+        """Return the logits [K, V] of the places: the target's logits [K, V] at a node's probe rows, unchanged."""
         return rows
 
 
 def check_layers(layers: Sequence[int], of_target: int) -> None:
-    """Raise ValueError if places cannot join at these layers; its message completes the caller's sentence. of_target:
-    the number of the target's layers."""
+    """Raise ValueError if pseudo states cannot enter the pass before these layers, one for each place; the message is
+    the end of a sentence that the caller begins. of_target: the number of the target's layers."""
     if not 0 < len(layers) <= MOST_PROBES:
         raise ValueError(f"it has {len(layers)} places, where 1 to {MOST_PROBES} are allowed")
     if list(layers) != sorted(layers):

@@ -4,7 +4,8 @@ Wu et al., "Parallel Decoding via Hidden Transfer for Lossless Large Language Mo
 its own teacher, because the pseudo states learn the distributions that the target gives on a text. The loss is that of
 all probe rows (``engine.training.students.probes``).
 
-Letters in shapes: S windows, T tokens of a window, A places with pseudo states after them, K places, H hidden size.
+Letters in shapes: S windows, T tokens of a window, A tokens that pseudo states follow, K pseudo states after each of
+these tokens (the places), H hidden size.
 """
 
 from collections.abc import Sequence
@@ -59,8 +60,9 @@ class TransferStudent(ProbeStudent):
 
 
 class _Reading:
-    """Runs pseudo states through the target's layers, behind texts that were read before. Each place has one pseudo
-    state for every token in ``asked``."""
+    """Runs pseudo states through the target's layers. The target has run over the texts before, and their keys and
+    values are in the cache. For each place there is one pseudo state after every token whose position is in
+    ``asked``."""
 
     def __init__(self, target, cache, tokens: Tensor, asked: Sequence[int], places: int) -> None:
         self._target, self._cache, self._windows = target, cache, len(tokens)
@@ -74,7 +76,8 @@ class _Reading:
         self._sees, self._length = torch.cat([before, own & earlier], -1), length
 
     def through(self, rows: Tensor, layers: Layers, head: bool = False) -> Tensor:
-        """Map rows [S, R, H] to their states [S, R, H] after these layers, or with ``head`` to logits [S, R, V]."""
+        """Run pseudo states [S, R, H] through these layers. Returns their states [S, R, H] after the layers, or with
+        ``head`` their logits [S, R, V]."""
         count, view = rows.shape[1], view_of(self._target, layers)
         sees = self._sees[:count, : self._length + count]
         output = (view if head else decoder_of(view))(

@@ -1,7 +1,7 @@
 """Heads that read the tokens drafted before their own, in a fixed tree.
 
-Ankner et al., Hydra: Sequentially-Dependent Draft Heads for Medusa Decoding (2024). The tree is Medusa's. A head's
-choices depend on the branch, so on each level of the tree the level's head is run once for every branch.
+Ankner et al., Hydra: Sequentially-Dependent Draft Heads for Medusa Decoding (2024). The tree is Medusa's. What a head
+predicts depends on the branch, so on each level of the tree the head of this level is run once for every branch.
 """
 
 import torch

@@ -3,15 +3,16 @@
 Ankner et al., Hydra: Sequentially-Dependent Draft Heads for Medusa Decoding (2024). Head k (from 0) reads the state
 that predicted the token at t + 1 and, next to it, the target's embeddings of the tokens at t + 1 ... t + 1 + k. It
 predicts the token at t + 2 + k. Its first block is linear(x) with a linear residual connection, because its input is k
-+ 2 times as wide as its output; the other blocks are Medusa's. In Hydra++ one layer of the target's kind reads all
-states first (the prefix).
++ 2 times as wide as its output; the other blocks are Medusa's. In Hydra++ a *prefix*, one layer of the target's kind,
+runs over all states first, and the heads get its outputs.
 
 The layout of the published checkpoints: ``hydra_mlp.{head}.{layer}.linear.{weight,bias}``,
 ``hydra_mlp.{head}.0.res_connection.{weight,bias}``, ``hydra_lm_head.{head}.{weight,bias}``. With a prefix there are
 also ``prefix_embeding_layer.{layers.0.*,norm.weight}``; then dropout layers count, so blocks have the numbers 1, 3, 5
 ... and a projection is ``hydra_lm_head.{head}.1.*``. Embeddings in the file are the target's and are ignored. A
-checkpoint without projections shares the target's head. The authors' code makes one block and repeats it behind the
-first; a file without duplicates holds it once, and the config's ``hydra_num_layers`` says how often it runs.
+checkpoint without projections shares the target's head. In the authors' code, all blocks of a head after the first
+share their weights. A file without duplicates holds these weights once, and the config's ``hydra_num_layers`` is the
+number of blocks.
 
 Letters in shapes: K heads, L blocks of a head, H hidden size, V vocabulary, R rows.
 """
@@ -44,7 +45,8 @@ class Block(nn.Module):
     """SiLU(linear(x)), added to x, or to a linear map of x if x is wider than H."""
 
     def __init__(self, width: int, conditions: int = 0) -> None:
-        """width: H. conditions: the number of embeddings next to the state; x has (conditions + 1) * H entries."""
+        """width: H. conditions: how many tokens' embeddings x holds beside the state; x has (conditions + 1) * H
+        entries."""
         super().__init__()
         wide = width * (conditions + 1)
         self.linear = nn.Linear(wide, width)
@@ -55,7 +57,7 @@ class Block(nn.Module):
 
 
 class HydraHeads(HeadsPart):
-    """The weights of Hydra heads. offset: how many layers before the last the states come from."""
+    """The weights of Hydra heads. offset: how many layers before the target's last layer the states are taken."""
 
     key, noun = "hydra_heads", "set of Hydra heads"
     files = ("hydra_lm_head.safetensors", WEIGHTS)
@@ -70,7 +72,7 @@ class HydraHeads(HeadsPart):
         prefix: PreTrainedConfig | None = None,
     ) -> None:
         """vocabulary: the size of the heads' own projections; None if they share the target's head. prefix: the
-        target's config if a layer of the target's kind reads the states first."""
+        target's config to have a prefix layer before the heads; None to have none."""
         super().__init__(heads)
         self.blocks = nn.ModuleList(
             nn.ModuleList(Block(width, head + 1 if layer == 0 else 0) for layer in range(layers))
@@ -108,7 +110,7 @@ class HydraHeads(HeadsPart):
 
     @classmethod
     def tiny(cls, target, opener=None, layers=2, prefix=True, **options):
-        """Return heads with several blocks behind a layer of attention, as in Hydra++."""
+        """Return small heads with several blocks each, behind a prefix layer of attention as in Hydra++."""
         return super().tiny(target, opener, layers=layers, prefix=prefix, **options)
 
     @classmethod
@@ -121,8 +123,8 @@ class HydraHeads(HeadsPart):
         shared: bool = False,
         prefix: bool = False,
     ) -> HydraHeads:
-        """Return untrained heads: those of Medusa, with zero weights for the embeddings. prefix: whether a layer of
-        attention reads the states first."""
+        """Return untrained heads: those of Medusa, with zero weights for the embeddings. prefix: whether the heads have
+        a prefix layer before them."""
         head = target.get_output_embeddings().weight
         width = head.shape[1]
         config = target.config.get_text_config(decoder=True) if prefix else None
@@ -142,10 +144,10 @@ class HydraHeads(HeadsPart):
         return not self.lm_head
 
     def states(self, features: Tensor, cache: Cache | None = None) -> Tensor:
-        """Map the target's states [S, R, H] to the states that the heads read: the prefix's output, or without a prefix
-        the same states.
+        """Map the target's states [S, R, H] to the inputs of the heads: the output of the prefix layer, or, if the
+        heads have no prefix layer, the states unchanged.
 
-        cache: the prefix's cache. It holds the rows read before, and the new rows are added to it.
+        cache: the keys and values of earlier states in the prefix layer; those of the new states are added.
         """
         if self.prefix is None:
             return features
@@ -190,14 +192,15 @@ class HydraHeads(HeadsPart):
 
 
 def _numbering(prefix: bool) -> tuple[int, int]:
-    """Return the number of the first block in published names, and the step to the number of the next block."""
+    """Return two numbers: that of a head's first block in published names, and the difference between the numbers of
+    two successive blocks."""
     return (1, 2) if prefix else (0, 1)
 
 
 class Layout(NamedTuple):
-    """The structure that the published tensor names imply. heads: the number of heads. numbers: the numbers of the
-    blocks of a head. projections: whether the heads have their own projections. prefix: whether a layer reads the
-    states first."""
+    """The structure that the published tensor names imply. heads: the number of heads. numbers: the numbers that the
+    names give to the blocks of a head. projections: whether the heads have their own projections. prefix: whether there
+    is a prefix layer before the heads."""
 
     heads: int
     numbers: list[int]
@@ -207,7 +210,7 @@ class Layout(NamedTuple):
     @classmethod
     def of(cls, names: Mapping[str, Tensor]) -> Layout:
         """Return the layout of a file with these tensor names. Raises ValueError if they are not Hydra's; its message
-        completes the caller's sentence."""
+        is the end of a sentence that the caller begins."""
         blocks = [match for name in names if (match := _BLOCK.fullmatch(name))]
         projections = [match for name in names if (match := _PROJECTION.fullmatch(name))]
         if not blocks:
@@ -218,7 +221,7 @@ class Layout(NamedTuple):
         return cls(heads, numbers, bool(projections), prefix)
 
     def promised(self, config: Mapping) -> int:
-        """Return the number of blocks of a head that the config names; 0 if it names none. Raises ValueError for too
+        """Return the number of blocks of a head that the config states; 0 if it states none. Raises ValueError for too
         many heads or blocks."""
         promised = config.get(LAYERS)
         promised = promised if isinstance(promised, int) else 0
@@ -227,8 +230,8 @@ class Layout(NamedTuple):
         return promised
 
     def repeated(self, tensors: Mapping[str, Tensor], promised: int) -> dict[str, Tensor]:
-        """Return the tensors with a copy of the second block for every further place where it runs. Raises ValueError
-        unless the file holds exactly two blocks of each head."""
+        """Return the tensors, with a copy of each head's second block for all later blocks. promised: the number of
+        blocks of a head. Raises ValueError unless the file holds exactly two blocks of each head."""
         if len(self.numbers) != 2:
             raise ValueError(
                 f"its heads have {len(self.numbers)} blocks, where its configuration promises {promised}"

@@ -4,7 +4,7 @@ layers.
 Liu et al., "Kangaroo: Lossless Self-Speculative Decoding via Double Early Exiting" (2024). The first exit comes after a
 small, fixed number of layers, whose states a trained adapter (``engine.methods.kangaroo.part``) prepares for the
 target's head. The second exit ends the draft once the adapter's likeliest token is less probable than a threshold. Each
-layer reads a drafted row once.
+of the target's layers runs over a drafted token only once.
 """
 
 import torch
@@ -20,8 +20,11 @@ from engine.methods.shared.own_layers import OwnLayersDrafter
 
 
 class KangarooDrafter(OwnLayersDrafter):
-    """The adapter reads a row once the row's token has been drafted or kept. Of the committed text it has read all rows
-    but the last ones, which wait for the next draft."""
+    """Drafts with the first layers and the adapter.
+
+    The adapter runs over a token's states (its *row*) once the token has been drafted or kept. The rows of the last
+    committed tokens may have to wait until the next draft.
+    """
 
     key = "kangaroo"
     shape = "chain"
@@ -63,8 +66,8 @@ class KangarooDrafter(OwnLayersDrafter):
         return Proposal(tree, begun=begun)
 
     def observe(self, kept):
-        """Forget the drafted rows that were not kept. The adapter had read the rows of the root and of all nodes but
-        the last."""
+        """Remove the refused tokens from the adapter's cache. While drafting, the adapter has run over the rows of the
+        root and of all nodes but the last."""
         read = min(self._reader.length - self._committed, len(kept.features))
         self._committed += read
         self._reader.rewind(self._committed)

@@ -17,13 +17,15 @@ from engine.fast.cpu.store import through_module
 from engine.methods.kangaroo.part import Adapter, AdapterReader
 
 SIZES = (1, 4)
-"""The row counts with a graph of their own: 1 for a drafted token, 4 for rows that were kept without being read."""
+"""Numbers of rows for which a graph is compiled: 1 row for a drafted token, and 4 rows for kept tokens over which the
+adapter has not run yet."""
 MOST_ROWS = 512  # most rows of one pass over a prompt; bounds the size of the mask
 
 
 class _Pass(nn.Module):
-    """Maps rows [R, H] at places [R] to the logits [1, V] after the row with the index ``looked`` [1], and to the rows'
-    own keys and values [2 N, Hkv, R, D]. bias, columns: see ``Attention``."""
+    """One pass of the adapter over rows [R, H] at positions [R] of the text. Returns the logits [1, V] after the row
+    with the index ``looked`` [1], and the keys and values of all rows, [2 N, Hkv, R, D]. bias, columns: see
+    ``Attention``."""
 
     def __init__(self, adapter: Adapter, head: nn.Module) -> None:
         super().__init__()
@@ -61,7 +63,8 @@ def compiled_adapter(adapter: Adapter, target: CompiledModel) -> CompiledReader:
 
 @torch.no_grad()
 def _compare(made: CompiledReader, adapter: Adapter, head: nn.Module, rows: Tensor) -> None:
-    """Raise ArithmeticError unless a text of five rows [5, H], read in two pieces, gives the module's own numbers."""
+    """Raise ArithmeticError unless the compiled pass gives the module's numbers for a text of five rows [5, H] that is
+    passed in two pieces."""
     reader = CompiledAdapterReader(made)
     expected = head(adapter(rows[None])[0, -1:])
     reader.logits(rows[:3])
@@ -98,7 +101,7 @@ class CompiledAdapterReader(AdapterReader):
 
 
 def compiled_readers(adapter: Adapter, target: CompiledModel) -> Callable[[], AdapterReader] | None:
-    """Return a function that makes readers over compiled passes. Returns None, with a line in the log, if the pass
-    cannot be compiled or gives other numbers than the module."""
+    """Return a function that makes, for a new text, a reader that uses the compiled pass. If the pass cannot be
+    compiled, or gives other numbers than the module, log a line and return None instead."""
     compiled = through_module(lambda: compiled_adapter(adapter, target), "The adapter")
     return None if compiled is None else lambda: CompiledAdapterReader(compiled)

@@ -5,7 +5,7 @@ an MLP, with a norm before and after it; embedding and head are the target's. Th
 ``layers.i.input_layernorm.weight``, ``layers.i.self_attn.{q,k,v,o}_proj.weight`` and ``norm.weight``, with a
 Llama-style config. Published configs do not name the layer after which the adapter stands; ours do (``exit_layer``).
 
-Letters in shapes: H hidden size, D head size, R rows, T columns read before them, N attention blocks.
+Letters in shapes: H hidden size, D head size, R rows, T earlier rows of the same text, N attention blocks.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from engine.parts.kinds import PartKind
 from engine.parts.module_part import ModulePart, sizes_of
 
 PUBLISHED_EXIT = 2
-"""The number of layers below an adapter whose config names none, as published ones do: the number that the authors
-mostly use."""
+"""The exit layer of an adapter whose config does not name it, as is the case in published configs. It is the value that
+the authors use most often."""
 _ANGLES = "rotary_emb.inv_freq"  # saved in old checkpoints, computed here
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
-"""(block, queries [.., Hq, R, D], keys and values [.., Hkv, R, D] of the same rows) -> output [.., Hq, R, D]; the
-caller also attends to the rows before them."""
+"""(block, queries [.., Hq, R, D], keys and values [.., Hkv, R, D] of the same rows) -> output [.., Hq, R, D]. The rows
+attend to these keys and values and also to those of earlier rows, which the function has stored."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,12 @@ class AdapterConfig:
     rms_norm_eps: float = 1e-6
     rope_theta: float = 10000.0
     exit_layer: int = PUBLISHED_EXIT
-    """How many layers of the target stand below the adapter."""
+    """The number of the target's layers that run before the adapter."""
 
     @classmethod
     def of(cls, raw: Mapping) -> AdapterConfig:
-        """Return the sizes given by a config.json. Raises ValueError, whose message completes the caller's sentence."""
+        """Return the sizes given by a config.json. Raises ValueError, whose message is the end of a sentence that the
+        caller begins."""
         rope = raw.get("rope_parameters") or {}
         if type(rope) is not dict:
             raise ValueError("its rope_parameters are no object")
@@ -82,8 +83,8 @@ class _Block(nn.Module):
 class Adapter(ModulePart):
     """A Kangaroo adapter; its weights have the names of the published checkpoints.
 
-    make_reader: a function that makes a faster reader than ``AdapterReader`` for a new text, or None. It is set when
-    the adapter is opened.
+    make_reader: a function that makes, for a new text, a faster reader than ``AdapterReader``; None if there is no
+    faster one. It is set when the adapter is opened.
     """
 
     key, noun = "adapter", "Kangaroo adapter"
@@ -118,7 +119,7 @@ class Adapter(ModulePart):
 
     @classmethod
     def tiny(cls, target, opener=None):
-        """Return an untrained adapter behind the first layer."""
+        """Return an untrained adapter that follows the target's first layer."""
         config = AdapterConfig(target.hidden_size, 2, 1, 8, exit_layer=1)
         return cls(config).eval().requires_grad_(False)
 
@@ -127,8 +128,8 @@ class Adapter(ModulePart):
         return self.make_reader() if self.make_reader else AdapterReader(self, target)
 
     def forward(self, states: Tensor) -> Tensor:
-        """Map hidden states [B, R, H] of the target's first layers, from the beginnings of B texts, to states [B, R, H]
-        for the target's head."""
+        """Map hidden states [B, R, H] of the target's first layers, for the first R tokens of B texts, to states [B, R,
+        H] for the target's head."""
 
         def attend(block: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
             return F.scaled_dot_product_attention(
@@ -138,7 +139,7 @@ class Adapter(ModulePart):
         return self.through(states, torch.arange(states.shape[-2], device=states.device), attend)
 
     def through(self, states: Tensor, places: Tensor, attend: Attend) -> Tensor:
-        """Map rows [.., R, H] at places [R] of the text to states [.., R, H] for the target's head."""
+        """Map rows [.., R, H] at positions [R] of the text to states [.., R, H] for the target's head."""
         config = self.config
         angles = rotary(places, config.head_dim, config.rope_theta, states.dtype)
         for index, block in enumerate(self.layers):
@@ -147,8 +148,8 @@ class Adapter(ModulePart):
 
 
 class AdapterReader:
-    """One text that an adapter reads row by row, through its module; the last rows can be forgotten. length: the number
-    of rows read so far."""
+    """Runs an adapter's module over one text, row by row, and caches keys and values; the last rows can be removed
+    again. length: the number of rows so far."""
 
     length: int = 0
 
@@ -157,7 +158,7 @@ class AdapterReader:
         self._columns = ModuleColumns.of(len(adapter.layers))
 
     def logits(self, states: Tensor) -> Tensor:
-        """Append rows [R, H]; return the logits [1, V] after the last of them, by the target's head."""
+        """Append rows [R, H]; return the logits [1, V] that the target's head gives after the last of these rows."""
         return self._target.head(self.read(states)[-1:])
 
     @torch.no_grad()
@@ -170,13 +171,13 @@ class AdapterReader:
         return self._adapter.through(states, places, attend)
 
     def rewind(self, length: int) -> None:
-        """Forget the rows beyond the first ``length``."""
+        """Remove all rows after the first ``length``."""
         self.length = min(self.length, length)
 
 
 def _load(path: str, target: LanguageModel, dtype, device: str) -> Adapter:
-    """Open an adapter. Beside a compiled target it reads by passes that are compiled together with the target's head;
-    beside other targets it reads through its module."""
+    """Open an adapter. If the target's passes are compiled, the adapter runs by compiled passes as well, which include
+    the target's head; otherwise the adapter runs as a module."""
     adapter = Adapter.open(path, target, dtype, device)
     if isinstance(target, CompiledModel):
         from engine.methods.kangaroo.fast import compiled_readers

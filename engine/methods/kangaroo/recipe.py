@@ -2,7 +2,8 @@
 layers.
 
 Liu et al., "Kangaroo: Lossless Self-Speculative Decoding via Double Early Exiting" (2024). All layers below the adapter
-are the target's own, and the target wrote the text, so one pass of the target gives everything that a lesson needs.
+are the target's own, and the target wrote the text, so one pass of the target gives both the states for the adapter and
+the distributions that it learns.
 
 Letters in shapes: S windows, T tokens of a window, H hidden size, V vocabulary.
 """

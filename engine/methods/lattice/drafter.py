@@ -1,5 +1,5 @@
-"""A walk through the lattice of a block: every place has its likeliest tokens as candidates, and a selector scores them
-by the token picked before.
+"""A walk through the lattice of a block: each position has its likeliest tokens as candidates, and a selector scores
+these according to the token picked at the position before.
 
 This is the candidate selector of DFlash2 (speculators 0.9, 2026), on a block drafter. The candidates of the whole block
 are fixed before anything is drawn. So q, which is 0 for all other tokens, is the true law of every drafted token.
@@ -21,14 +21,15 @@ SHOWN = 6  # candidates of a place that the exhibit shows
 
 @dataclass
 class Slots:
-    """The places of one block. candidates: int64 [L, C], the likeliest tokens of each place by the backbone alone, the
-    likeliest first. laws: for each place walked so far, q [C] over its candidates."""
+    """The positions of one block. candidates: int64 [L, C], the C likeliest tokens of each position according to the
+    block drafter alone, the likeliest first. laws: for each position filled so far, q [C] over its candidates."""
 
     candidates: Tensor
     laws: list[Tensor] = field(default_factory=list)
 
     def shown(self, tokens: list[int]) -> Lattice:
-        """Show the few likeliest candidates of each place with their q; the picked one is always among them."""
+        """Return a picture of the block: for each position its few likeliest candidates with their q, always including
+        the picked one."""
         columns, path = [], []
         for names, law, token in zip(self.candidates.tolist(), self.laws, tokens, strict=True):
             row = names.index(token)

@@ -1,7 +1,8 @@
-"""DFlash2's candidate selector: it scores the candidates of a place by the token picked before.
+"""DFlash2's candidate selector: it scores the candidates at a position of a block according to the token picked at the
+position before.
 
-DFlash2 (speculators 0.9, 2026): at a place with the state h, candidate v after token u scores its logit plus sum_r P[u,
-r] (A h)_r S[v, r]. Published layout: ``candidate_selector.predecessor_codebook`` P [V, R],
+DFlash2 (speculators 0.9, 2026): at a position with the state h, the score of candidate v after token u is the logit of
+v plus sum_r P[u, r] (A h)_r S[v, r]. Published layout: ``candidate_selector.predecessor_codebook`` P [V, R],
 ``candidate_selector.successor_codebook`` S [V, R], ``candidate_selector.hidden_projection.weight`` A [R, H], in the
 same file as the tensors of the block drafter. Here a folder may hold the selector alone.
 """
@@ -54,8 +55,8 @@ class CandidateSelector(BlockHeads):
         return self.projection.in_features, tokens, tokens
 
     def transitions(self, hidden: Tensor, before: Tensor, candidates: Tensor) -> Tensor:
-        """Return the terms [..., C] that are added to the logits of candidates. hidden: [..., H], the states of the
-        places. before: int [...], the tokens before them. candidates: int [..., C]."""
+        """Return the terms [..., C] that are added to the logits of the candidates. hidden: [..., H], the states at the
+        positions. before: int [...], the tokens before the positions. candidates: int [..., C]."""
         context = self.embed_before(before) * self.projection(hidden)
         return (context[..., None, :] * self.embed_after(candidates)).sum(-1)
 

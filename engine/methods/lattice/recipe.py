@@ -1,5 +1,8 @@
-"""Trains DFlash2's candidate selector for any block drafter, which stays unchanged: at the places of random blocks it
-learns the target's laws over the candidates, after the text's own tokens."""
+"""Trains DFlash2's candidate selector for any block drafter, which stays unchanged.
+
+The selector learns the target's laws over the candidates at the positions of random blocks; the token before each
+position is the text's own.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small trained filter predicts which tokens of a block are already right; nothing is filled behind an end of text.
+"""A small trained filter predicts which tokens of a block are already right; nothing is filled after an end of text.
 
 Bao et al., "Learning to Parallel: Accelerating Diffusion Large Language Models via Learnable Parallel Decoding" (2025):
 Learn2PD with end-of-text prediction, as the unmasking policy of a block-diffusion drafter. A network of two layers
@@ -27,8 +27,8 @@ from engine.methods.shared.unmasking import (
 
 @dataclass
 class LearnedFilter(Unmasking):
-    """The policy: fills the places that the filter finds right. threshold: the least chance of being right with which a
-    place is filled."""
+    """The unmasking policy: at each pass, fill the places whose token the filter finds likely to be right. threshold: a
+    place is filled if the predicted chance that its token is right is at least this."""
 
     part: UnmaskingFilter
     threshold: float

@@ -22,8 +22,8 @@ DENOISER = "draftscope_denoiser"
 
 
 class UnmaskingFilter(ModulePart):
-    """The filter. places: L, the places of a block after its root. denoiser_digest: the digest of the filter's
-    diffusion drafter, or None if the config has none."""
+    """The filter. places: L, the number of places of a block after its root. denoiser_digest: the digest of the
+    filter's diffusion drafter, or None if the config has none."""
 
     key, noun, reads_states = "unmasking_filter", "unmasking filter", False
 
@@ -50,7 +50,8 @@ class UnmaskingFilter(ModulePart):
 
     @classmethod
     def tiny(cls, target, opener=None):
-        """Return a filter for the tiny denoiser. It reads all places, so its chances vary with the block."""
+        """Return a filter for the tiny denoiser. Its weights use the confidences of all places, so its predictions vary
+        with the block."""
         part = cls(DFlashModel.tiny(target, opener).config.block_size - 1, 4)
         for weight in part.parameters():
             weight.data.normal_(0, 2)
@@ -67,8 +68,8 @@ class UnmaskingFilter(ModulePart):
 
     @torch.no_grad()
     def chance(self, confidences: Tensor) -> Tensor:
-        """Return the chance [l] that each place of a canvas is right. confidences: [l]; a canvas may be shorter than
-        the block."""
+        """Return the chance [l] that each place of a canvas is right. confidences: [l]; a canvas, the block that is
+        being filled, may be shorter than the filter's L places."""
         length = len(confidences)
         whole = F.pad(confidences.to(self.fc1.weight), (0, self.places - length))
         return self(whole)[:length].sigmoid()

@@ -30,7 +30,7 @@ DRAFTED = {option.name: option.default for option in LearnedParallelDrafter.opti
 
 
 class Pass(NamedTuple):
-    """One pass over blocks; all fields are [S, A, L]. values: the confidences. tokens: at open places the likeliest
+    """One pass over blocks; all fields are [S, A, L]. values: the confidences. tokens: at masked places the likeliest
     tokens, at filled places the filled ones. filled: which places were filled before the pass."""
 
     values: Tensor
@@ -83,7 +83,8 @@ class FilterStudent(Student):
         self, part: UnmaskingFilter, lesson: Lesson
     ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Yield, for each pass of the oracle over random blocks, three tensors [S, A, L]: the filter's log-odds, which
-        places are right, and which places count for the loss (open places in text that counts)."""
+        places are right, and which places enter the loss: those that are still masked, in parts of the text that enter
+        the loss."""
         size = self.denoiser.config.block_size
         anchors = random_anchors(*lesson.tokens.shape, BLOCKS, size, lesson.index)
         anchors = anchors.to(lesson.tokens.device)
@@ -94,9 +95,9 @@ class FilterStudent(Student):
 
     @torch.no_grad()
     def passes(self, lesson: Lesson, anchors: Tensor, choose: Choose) -> Iterator[Pass]:
-        """Yield the passes over the blocks after these roots. anchors: int64 [S, A], the places of the roots. After
-        each pass, the open places are filled for which ``choose`` gives True or more than 0.5; in a block without such
-        a place, the surest one is."""
+        """Yield the denoising passes over the blocks after these roots. anchors: int64 [S, A], the positions of the
+        roots. After each pass, every masked place is filled for which ``choose`` gives True or more than 0.5; in a
+        block with no such place, the surest masked place is filled."""
         config, embedding = self.denoiser.config, self.target.get_input_embeddings()
         head = self.target.get_output_embeddings()
         shape = (*anchors.shape, self.places)
@@ -116,8 +117,8 @@ class FilterStudent(Student):
             tokens, filled = torch.where(now, seen.tokens, tokens), filled | now
 
     def behind(self, anchors: Tensor, rows: Tensor) -> Tensor:
-        """Return the entries [S, A, L] of rows [S, T] at the L places after each root; beyond the end of a row, -1 or
-        False."""
+        """Return, for each root, the next L entries of ``rows`` [S, T], as a tensor [S, A, L]. Entries beyond the end
+        of the text are -1 or False."""
         padded = F.pad(rows, (0, self.places), value=False if rows.dtype == torch.bool else -1)
         places = anchors[..., None] + torch.arange(1, self.places + 1, device=anchors.device)
         return padded.gather(1, places.flatten(1)).view(places.shape)

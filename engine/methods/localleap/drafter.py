@@ -1,9 +1,9 @@
 """Confident tokens are anchors, and places near an anchor are filled at a lower confidence.
 
 LocalLeap (Kong et al., "Accelerating Diffusion LLM Inference via Local Determinism Propagation", 2025) serves as the
-unmasking policy of a block-diffusion drafter. A place at which the denoiser is very sure is an anchor. Places near an
-anchor are reliable at a lower confidence, but less so with distance, so the lower threshold applies only within a
-radius.
+unmasking policy of a block-diffusion drafter. A position of the block at which the denoiser is very sure is an
+*anchor*. Near an anchor, tokens of lower confidence are reliable, too. This effect falls with the distance, so the
+lower threshold applies only within a radius.
 """
 
 from dataclasses import dataclass

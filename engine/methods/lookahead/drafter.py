@@ -1,12 +1,15 @@
 """Lookahead decoding: Jacobi iterations leave n-grams behind, and these n-grams are drafted.
 
-Fu et al., "Break the Sequential Dependency of LLM Inference Using Lookahead Decoding" (2024). A window of W columns and
-N - 1 levels is added to the target's pass as rows that are never judged. The oldest level stands behind the root as a
-chain. Each further level holds the guesses of the next pass, one place further on; a guess sees its own column
-and the tokens before the column's first token. For each column the pass predicts the token behind its newest guess. The
-column and this token make an n-gram. Then the oldest level is dropped, and the predicted tokens become the newest
-level. The pool keeps the latest n-grams by their first token; those that begin with the root are the draft, judged in
-the same pass.
+Fu et al., "Break the Sequential Dependency of LLM Inference Using Lookahead Decoding" (2024). In addition to the draft,
+every pass of the target computes a *window* of guessed tokens that are never judged. The window has W columns and N - 1
+levels. The oldest level is a chain of W guesses after the root, one for each column. Below its oldest guess, a column
+has one guess for every later level, each for the position after the guess above it. A guess attends to the guesses
+above it in its column, to the oldest guesses of the columns before, and to the text.
+
+For each column the pass predicts the token after the newest guess. The N - 1 guesses of the column and the predicted
+token make an n-gram. Then the oldest level is dropped, and the predicted tokens become the newest level. A pool stores,
+for each first token, the n-grams seen last. The n-grams that begin with the root's token are the draft of the next
+step, where the same pass judges the draft and computes the next window.
 
 The branches are built from the target's likeliest tokens and not drawn from a law, so they are judged one-hot and are
 exact under every exact rule.
@@ -28,7 +31,7 @@ Ngram = tuple[int, ...]
 
 
 class NgramPool:
-    """For each first token, the last ``most`` n-grams that begin with it, stored without it."""
+    """For each token, the last ``most`` n-grams that begin with this token, stored without it."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -48,7 +51,7 @@ class NgramPool:
         self._size += len(after)
 
     def after(self, token: int) -> list[Ngram]:
-        """Return the n-grams behind this token, the latest first, without the token itself."""
+        """Return the stored n-grams that begin with this token, the latest first, each without its first token."""
         return list(reversed(self._after.get(token, ())))
 
 
@@ -103,8 +106,8 @@ class LookaheadDrafter(Drafter):
         return Proposal(tree, self._window(len(tree), len(context)))
 
     def _window(self, first: int, position: int) -> Probes | None:
-        """Return the window as probe rows, with as many columns as the target's context has room for; None if it has no
-        room. first: the number of the first probe row."""
+        """Return the window as probe rows. It has as many columns as the target's context has room for; None if there
+        is no room for one. first: the number of the first probe row."""
         room = self.target.max_context - position - len(self._levels)
         width = min(self._width, room)
         if width < 1:
@@ -133,7 +136,8 @@ class LookaheadDrafter(Drafter):
         self._levels = [*self._levels[1:], said]
 
     def _table(self, position: int, drafted: int) -> Table:
-        """Show each place ahead with the guesses of all levels. Where these are equal, the window has come to rest."""
+        """Return a table that shows, for each coming position, the guess of every level. Where all levels guess the
+        same token, the iterations have converged."""
         rows, still = [], 0
         levels, width = len(self._levels), self._width
         for place in range(width + levels - 1):

@@ -3,8 +3,8 @@
 Sun et al., "Decoding at the Speed of Thought: Harnessing Parallel Decoding of Lexical Units for LLMs" (2024).
 Placeholders stand behind the text, and one pass predicts the next token and the tokens at the placeholders. The longest
 run of tokens that are all probable enough, a *lexical unit*, is written. These tokens are not checked, so the method is
-lossy. In the paper the whole model is fine-tuned to read placeholders. Here the target stays as it is, and the
-placeholders are trained instead (``engine.methods.shared.prompt_tokens_part``).
+lossy. In the paper the whole model is fine-tuned to predict tokens at placeholders. Here the target stays as it is, and
+the placeholders are trained instead (``engine.methods.shared.prompt_tokens_part``).
 
 Here a step drafts the unit that the previous pass predicted, so that the trace can show the tokens that the target
 would have written instead. The method's own rule, ``engine.methods.lud.rule``, is lossy; under an exact rule the

@@ -9,9 +9,9 @@ from engine.rules.matching import keep_while, law_shown
 
 
 class Unchecked(Verifier):
-    """At each place, the first child that the constraint on the text allows is kept, whatever its p.
+    """At each position, the first child that the constraint on the text allows is kept, whatever its p.
 
-    Judgements show p (at temperature 0 the plain softmax). accept is 1, and no coin is tossed.
+    Judgements show p (at temperature 0 the plain softmax) and 1 as the chance of acceptance; no coin is tossed.
     """
 
     key = "lud"

@@ -1,4 +1,4 @@
-"""All siblings but one are the draft's favourites; the last one is drawn from the other tokens.
+"""All siblings but one are the draft model's likeliest tokens; the last one is drawn from the other tokens.
 
 This is the greedy draft construction of Hu et al., Towards Optimal Multi-draft Speculative Decoding (2025).
 """
@@ -12,9 +12,10 @@ class MDSDGreedy(ShapedDrafter):
     """The children of every node are the k - 1 likeliest tokens, and one token drawn from q without them.
 
     The drawn token is judged first, as the only draw from its law; the fixed tokens are judged afterwards, one-hot. In
-    this order rejection sampling keeps one of them with the probability p(fixed) + sum of min(p, q without the fixed
-    tokens) over the other tokens. This is the optimum of the transport problem for this way of drafting; the other
-    order falls short of it.
+    this order rejection sampling keeps one of the children with the probability p(fixed) + the sum of min(p, q') over
+    the other tokens. p(fixed) is the sum of p over the fixed tokens, and q' is q without these tokens, scaled to sum to
+    1. No rule can keep a child of this draft more often (it is the optimum of the transport problem). If the fixed
+    tokens were judged first, a child would be kept less often.
 
     In greedy decoding all k children are the likeliest tokens.
     """
@@ -32,7 +33,7 @@ class MDSDGreedy(ShapedDrafter):
     mixed_siblings = True
 
     def draws(self, q, count):
-        """Return the children of each row; a drawn token, if there is one, stands first."""
+        """Return the children for each row of q [.., V]. If a child was drawn, it stands first."""
         if self.sampling.greedy:
             return favourites(q, count)
         self._rest = []

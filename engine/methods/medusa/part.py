@@ -1,7 +1,7 @@
 """Medusa heads: each predicts one later token from the target's last hidden state.
 
 Cai et al., Medusa: Simple LLM Inference Acceleration Framework with Multiple Decoding Heads (2024). Head k (from 0)
-reads the state, after the final norm, that predicted the token at t + 1, and predicts the token at t + 2 + k. It
+reads the state, after the final norm, that predicted the token at t + 1, and predicts the token at t + 2 + k. A head
 consists of residual blocks x + SiLU(linear(x)) and a projection to the vocabulary.
 
 The layout of the published checkpoints: ``{head}.{layer}.linear.{weight,bias}`` and, after the L blocks of a head, its

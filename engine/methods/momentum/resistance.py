@@ -39,8 +39,8 @@ class Resistance(Constraint):
     def scores(
         self, logits: Tensor, continuation: Sequence[int]
     ) -> list[tuple[int, float, int, float]]:
-        """Return (token, p, depth d, score) of each candidate after the committed text and ``continuation``, the
-        likeliest first."""
+        """Return (token, p, depth d, score) for each of the k candidates, the likeliest first. They are the candidates
+        for the token after the committed text and the tokens ``continuation``."""
         p = logits.float().softmax(-1)
         best = p.topk(min(self._count, int((p > 0).sum())))
         end = (*self._end, *continuation)
@@ -73,7 +73,7 @@ class Resistance(Constraint):
 
 
 def _runs(text: tuple[int, ...], first: int) -> Iterator[tuple[int, ...]]:
-    """Yield the runs of up to ``DEEPEST`` tokens whose last token has the index ``first`` or a later one."""
+    """Yield all runs of at most ``DEEPEST`` tokens that end at the index ``first`` of the text or later."""
     for end in range(first + 1, len(text) + 1):
         for length in range(1, min(DEEPEST, end) + 1):
             yield text[end - length : end]

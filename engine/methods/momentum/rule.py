@@ -12,9 +12,9 @@ from engine.rules.greedy import Greedy
 
 
 class Momentum(Greedy):
-    """The choice of a token depends on the whole text, so it is made along each path of the tree, and the draft chooses
-    in the same way. With any drafter the text is that of momentum decoding, token for token. It differs from the
-    target's greedy text."""
+    """Because the score of a token depends on the whole text before it, scores are computed along each path of the
+    tree; the logits of a draft model are weighed by the same scores. With any drafter the text is that of momentum
+    decoding, token for token. It differs from the target's greedy text."""
 
     key = "momentum"
     title = "Momentum decoding"

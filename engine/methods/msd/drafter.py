@@ -1,8 +1,8 @@
-"""A feature draft behind a picture: text and patches enter the cell in different ways.
+"""Drafts features of the text after a picture; text and patches enter the cell in different ways.
 
 Lin et al., Speculative Decoding Reimagined for Multimodal Large Language Models (MSD, 2025). In a text, the pair of a
 feature and the next token is informative. In a picture, whose next patch nobody has to guess, it is not. So at a patch
-the cell reads the patch's embedding and nothing else (``engine.methods.shared.picture_cell``). The tree is EAGLE-2's.
+the input of the cell is the patch's embedding alone (``engine.methods.shared.picture_cell``). The tree is EAGLE-2's.
 """
 
 import torch

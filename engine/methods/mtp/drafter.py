@@ -5,8 +5,8 @@ layer that reads W[norm(e(x_{t+1})); norm(h_t)], where h_t is the model's last s
 own head gives the law of x_{t+2}. From the second drafted token on, the layer reads its own state in place of h
 ("FastMTP: Accelerating LLM Inference with Enhanced Multi-Token Prediction", Cai et al., 2025).
 
-Apart from its norms the layer is an EAGLE cell, so it drafts in the same way: a tree, if more nodes are asked for than
-a chain has.
+Apart from its norms the layer is an EAGLE cell, so it drafts as an EAGLE cell does: a chain, or a tree if more nodes
+are asked for than the chain has.
 """
 
 from engine.methods.shared.cell_tree import CellTree

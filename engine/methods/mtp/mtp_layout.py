@@ -1,4 +1,5 @@
-"""Reads the multi-token-prediction layer of a base checkpoint, or of a file with the layer alone, in known spellings.
+"""Reads the multi-token-prediction layer of a base checkpoint, or of a file with the layer alone, under the tensor
+names that are in use.
 
     model.layers.N.*      behind the N layers of the model: enorm, hnorm, eh_proj, shared_head.norm (DeepSeek, GLM, Kimi)
     mtp.*                 fc, pre_fc_norm_embedding, pre_fc_norm_hidden, norm, and layers.0.* (Qwen3-Next and later, Mellum)
@@ -6,10 +7,10 @@
     model.mtp.layers.0.*  embed_norm, hidden_norm, input_proj, transformer_block.*, with mtp.chain_norm (Inkling)
     mtp_layers.0.*        as in MiMo, with a configuration of vLLM's speculators
 
-If there are several layers, only the first is read, and it drafts every token; vLLM does the same with most families.
-The projection reads the token first and the state second; in MiMo and Inkling it reads the state first. The layer's
-state is fed back after the norm, as in speculators, transformers and SGLang (vLLM feeds it back before the norm in
-DeepSeek's spelling).
+If there are several layers, only the first is loaded, and it drafts every token; vLLM does the same with most families.
+The input of the projection is the token's embedding followed by the state; in MiMo and Inkling it is the state followed
+by the embedding. The layer's state is fed back after the norm, as in speculators, transformers and SGLang (vLLM feeds
+it back before the norm in DeepSeek's spelling).
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ PUBLISHED = {
 """Our name of a module -> its name in speculators."""
 BLOCK = ("mtp_block.", "transformer_block.")
 COPIES = ("shared_head.head.", "embed_tokens.", "lm_head.", "rotary_emb.")
-"""Tensors of the target that such a layer may repeat, by the beginnings of their names."""
+"""Prefixes of the names of those tensors in the layer that only repeat what the target has, such as its head. These
+tensors are not loaded."""
 UNKNOWN = (
     (".experts.", "its feed-forward part is a mixture of experts"),
     ("kv_a_proj", "its attention keeps compressed keys and values (MLA)"),
@@ -58,14 +60,14 @@ UNKNOWN = (
     ("mixer.", "it keeps a recurrent state"),
     ("markov_head.", "it is a DSpark drafter"),
 )
-"""A part of a tensor's name -> why the layer cannot be read here."""
+"""A part of a tensor's name -> why a layer with such a tensor cannot be used here."""
 STATE_FIRST = "mtp_hidden_states_first"
-"""The entry of a configuration that says whether the projection reads the state first."""
+"""The key in a configuration that says whether the projection's input has the state before the token's embedding."""
 
 
 def read_mtp(folder: str | Path, dtype: torch.dtype, device: str) -> EagleCell:
-    """Return the first MTP layer in a folder. Raises UserError, one sentence, if the folder has none that can be
-    read."""
+    """Load the first MTP layer in a folder. Raises UserError, one sentence, if the folder has no layer that can be
+    used."""
     folder = Path(folder)
     refuse_pickled(str(folder))
     try:
@@ -106,7 +108,8 @@ def write_mtp(cell: EagleCell, folder: str | Path, about: Mapping[str, object]) 
 
 
 def _names(raw: Mapping, keys: Iterable[str]) -> dict[str, str]:
-    """Return, for the key of each tensor of the layer, our name of it. keys: all keys of the checkpoint."""
+    """Return a dictionary from the layer's tensors, by their keys in the checkpoint, to their names in our cell. keys:
+    all keys of the checkpoint."""
     last = number(raw, "num_hidden_layers")
     places = [r"mtp_layers\.0\.", r"mtp\.layers\.0\.", r"mtp\."]
     if last is not None and SPECULATORS not in raw:
@@ -117,7 +120,7 @@ def _names(raw: Mapping, keys: Iterable[str]) -> dict[str, str]:
 
 
 def _ours(rest: str) -> str:
-    """Return the name of a tensor in our cell, given its name in the layer."""
+    """Return the name of a tensor in our cell. rest: the tensor's published name, without the layer's prefix."""
     module, _, leaf = rest.rpartition(".")
     for ours, published in OURS.items():
         if module in published.split():
@@ -128,7 +131,7 @@ def _ours(rest: str) -> str:
 
 
 def _nothing(raw: Mapping, files: Mapping, name: str) -> str:
-    """Return the sentence that says why a folder has no layer to read."""
+    """Return the sentence for the user that says why no MTP layer was found in a folder."""
     if re.match(r"gemma4\w*_assistant", str(raw.get("model_type"))):
         return f"{name} is a Gemma 4 assistant, which reads the target's own cache; such drafters cannot be read here."
     promised = mtp_layers(raw, [])
@@ -141,8 +144,8 @@ def _nothing(raw: Mapping, files: Mapping, name: str) -> str:
 
 
 def _read(names: Mapping[str, str], files: Mapping[Path, Mapping]) -> dict[str, Tensor]:
-    """Return the layer's tensors by our names; 8-bit tensors are unpacked. Raises ValueError for an 8-bit tensor
-    without a scale."""
+    """Load the layer's tensors from the files; return them under the names of our cell. 8-bit tensors are unpacked;
+    raises ValueError for an 8-bit tensor without a scale."""
     tensors: dict[str, Tensor] = {}
     for file, keys in files.items():
         with safe_open(file, "pt") as stream:
@@ -151,7 +154,8 @@ def _read(names: Mapping[str, str], files: Mapping[Path, Mapping]) -> dict[str, 
 
 
 def _inner(raw: Mapping) -> Mapping:
-    """Return the part of a configuration that describes the layers."""
+    """Return the part of a checkpoint's configuration that describes its layers; in some checkpoints this is a nested
+    object."""
     return next((raw[key] for key in INNER if isinstance(raw.get(key), dict)), raw)
 
 
@@ -173,7 +177,7 @@ def _refuse_unknown(raw: Mapping, shapes: Mapping[str, tuple[int, ...]], name: s
 
 
 def _state_first(raw: Mapping, names: Iterable[str]) -> bool:
-    """Whether the projection reads the state before the token."""
+    """Whether the projection's input has the state before the token's embedding."""
     declared = raw.get(STATE_FIRST, _inner(raw).get(STATE_FIRST))
     if declared is not None:
         return bool(declared)

@@ -3,7 +3,7 @@ of the target's last layer.
 
 It learns the target's distribution over several steps of a draft in which its own states are fed back; each step has
 0.8 times the weight of the step before. FastMTP and vLLM's speculators train such layers in this way, and the files are
-in the layout of the latter. A layer trained for one step alone drafts its first token better and its later tokens
+in the layout of speculators. A layer trained for one step alone drafts its first token better and its later tokens
 worse.
 """
 

@@ -13,11 +13,12 @@ from engine.methods.shared.levels import SOURCE, LevelDrafter
 
 
 class MultiChainDrafter(LevelDrafter):
-    """A node has one draw for each chain that passes through it. The draws are independent, so equal draws all count;
-    their number is fixed before the first one is drawn.
+    """Draws chains independently of each other. A node has one draw for each chain that passes through it; if several
+    chains draw the same token, each of these draws is judged. The number of draws at a node is fixed before its first
+    draw.
 
-    In greedy decoding independent chains would all be the same, so chain i begins with the draft model's i-th
-    favourite.
+    In greedy decoding independent chains would all be the same, so chain i begins with the draft model's i-th likeliest
+    token.
     """
 
     key = "multi_chain"
@@ -51,8 +52,8 @@ class MultiChainDrafter(LevelDrafter):
         return list(dict.fromkeys(self._ends))
 
     def _tokens(self, q, rows: Sequence[int], level: int) -> list[int]:
-        """Return the next token of each chain; None for a chain that gets none, because there are more chains than
-        tokens."""
+        """Return the next token of each chain. None for a chain that gets no token, because there are more chains than
+        tokens in the vocabulary."""
         if not self.sampling.greedy:
             return self.chance.pick(q[rows], self.chance.uniforms(len(rows))).tolist()
         if level:

@@ -1,11 +1,13 @@
-"""A chain from a draft model with another vocabulary, which learns the target and its runs of tokens while drafting.
+"""A chain from a draft model with another vocabulary. During use the draft model learns from the target, and a cache
+learns which of its runs of tokens equal one token of the target.
 
 Ramakrishnan et al., OmniDraft: A Cross-Vocabulary, Online Adaptive Drafter for On-Device Speculative Decoding (2025).
-Tokens that both vocabularies have are translated one to one. A run of the draft's tokens that spells one token of the
-target enters a cache when the target writes that token, and is merged from then on
-(``engine.methods.omnidraft.translating``). After refusals, a copy of the draft is distilled between steps. It learns
-the target's distribution, mapped to the draft's vocabulary, and the run of the token that the target wrote. A head on
-the draft's hidden states learns which tokens are kept, and sets the length of a draft.
+Tokens that both vocabularies have are translated one to one. A *run* of the draft model's tokens may spell one token of
+the target. When the target writes such a token, its run enters a cache; from then on, drafted runs that equal it are
+merged into this token (``engine.methods.omnidraft.translating``). A copy of the draft model is distilled between steps
+on the refusals. The copy learns the target's distribution, mapped to the draft model's vocabulary, and the run of the
+token that the target wrote. A head on the draft model's hidden states learns which tokens are kept; its predictions
+decide how long a draft is.
 
 Cache, copy and head belong to one visitor: they are kept in the visitor's memory and forgotten with it. The paper's
 rule compares p with the product of the run's probabilities, which is not the law of a merged token; here each token is
@@ -151,8 +153,9 @@ class OmniDraftDrafter(LearningDraft, Drafter):
         self._forget_step()
 
     def _fail(self, tokens: list[int], p: Tensor) -> None:
-        """Store a refusal to learn from. The last of these tokens is the target's own. The draft learns the target's
-        law p in the draft's vocabulary, and the rest of that token's run."""
+        """Store a refusal as training data for the draft model. tokens: the kept tokens of the step, then the token
+        that the target wrote itself. p: the target's law at that token. The draft model will learn p, mapped to its own
+        vocabulary, for the first token of that token's run, and then the other tokens of the run."""
         passage, private = self._passage, self._learned.private
         *path, written = tokens
         passage.tokens += self._spelling.spelled(path)

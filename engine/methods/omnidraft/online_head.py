@@ -1,4 +1,5 @@
-"""The chance that a drafted token is kept, predicted from the draft's hidden state and learned during use.
+"""The chance that a drafted token is kept, predicted from the draft model's hidden state by a head that learns during
+use.
 
 The head of SpecDec++ (Huang et al., 2024), trained online as in OmniDraft (2025): one linear layer. Every judged token
 gives one step of gradient descent on the cross-entropy.
@@ -25,7 +26,7 @@ class OnlineHead:
         return self._weight.nbytes
 
     def chance(self, state: Tensor) -> float:
-        """Return the chance that a token is kept. state: [H], the draft's hidden state after the token."""
+        """Return the chance that a token is kept. state: [H], the draft model's hidden state after the token."""
         odds = self._bias + float(self._weight @ _unit(state))
         return 1 / (1 + math.exp(-max(-30.0, min(30.0, odds))))
 

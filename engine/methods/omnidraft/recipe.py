@@ -1,9 +1,10 @@
-"""Trains OmniDraft's draft: a small model on a second tokenizer, taught by a target with another vocabulary.
+"""Trains OmniDraft's draft model: a small model on a second tokenizer, taught by a target with another vocabulary.
 
-Ramakrishnan et al., OmniDraft (NeurIPS 2025). The tokenizer is trained on text that the target wrote. The loss is the
-paper's hybrid. Where a token of the target begins, the target's distribution is mapped to the draft's vocabulary (each
-of its tokens to its first draft token) and distilled. Inside a run the loss is the likelihood of the run's tokens. The
-paper distils only tokens that both vocabularies have; here longer runs also count, with their first token.
+Ramakrishnan et al., OmniDraft (NeurIPS 2025). The tokenizer is trained on text that the target wrote. Each of the
+target's tokens is spelled by a *run* of the draft model's tokens. The loss is the paper's hybrid. At the first token of
+a run the target's distribution is distilled; for this, each of the target's tokens passes its probability to the first
+token of its run. At the other tokens of a run the loss is their negative log-likelihood. The paper distils only the
+probabilities of tokens that both vocabularies have; here tokens with longer runs are included as well.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,8 +32,9 @@ CHAIN_LENGTH = 4  # tokens of the target in the chains that measure the accepted
 
 
 class Written(NamedTuple):
-    """Windows in the draft's tokens. tokens: int64 [S, L], padded. first: [S, T], the index where the run of each
-    target token begins. inside: bool [S, L], the tokens of runs except the first ones. counted: bool [S, L]."""
+    """Windows of the target's tokens, spelled in the draft model's tokens. tokens: int64 [S, L], padded. first: [S, T],
+    for each of the target's tokens, the index in ``tokens`` where its run begins. inside: bool [S, L], the tokens of
+    runs except the first of each. counted: bool [S, L], those tokens of ``inside`` that enter the loss."""
 
     tokens: Tensor
     first: Tensor
@@ -73,7 +75,8 @@ class ForeignStudent(Student):
         return LlamaForCausalLM(draft_config(len(self.tokenizer), end, self.settings["layers"]))
 
     def written(self, tokens: Tensor, counted: Tensor) -> Written:
-        """Return windows [S, T] of the target's tokens as runs of the draft's tokens."""
+        """Spell windows [S, T] of the target's tokens in the draft model's tokens. counted: bool [S, T], which of the
+        target's tokens enter the loss."""
         runs = [[self.spelling.runs[token] or (0,) for token in row] for row in tokens.tolist()]
         flat = [[token for run in row for token in run] for row in runs]
         sizes = torch.tensor([[len(run) for run in row] for row in runs])
@@ -100,7 +103,8 @@ class ForeignStudent(Student):
     def _at_beginnings(
         self, logits: Tensor, lesson: Lesson, text: Written
     ) -> tuple[Tensor, Tensor]:
-        """Return log q and log p, [N, Vd] each, of the first draft token of each counted token of the target."""
+        """Return log q and log p, [N, Vd] each, at the first token of a run, over the draft model's Vd tokens. N is the
+        number of the target's tokens that enter the loss."""
         keep = lesson.counted[:, 1:]
         rows = (text.first[:, 1:] - 1)[..., None].expand(-1, -1, logits.shape[-1])
         log_q = F.log_softmax(logits.gather(1, rows)[keep], -1)
@@ -122,8 +126,8 @@ class ForeignStudent(Student):
 
     @torch.no_grad()
     def measured(self, part: nn.Module, lessons: Iterable[Lesson]) -> dict:
-        """Return, among other figures, how often the target would keep the first draft token of a run, and the number
-        of draft tokens per token of the target."""
+        """Return figures, among them how often the target would keep the first token of a run at temperature 1, and the
+        number of draft tokens per token of the target."""
         kept, distance, read, written = [], [], 0, 0
         for lesson in lessons:
             text = self.written(lesson.tokens, lesson.counted)

@@ -1,5 +1,5 @@
-"""The runs of a foreign draft's tokens that equal one token of the target, learned from the text that the target
-writes.
+"""The runs of a draft model's tokens that equal one token of a target with another vocabulary, learned from the text
+that the target writes.
 
 This is the cache of OmniDraft (Ramakrishnan et al., 2025). Runs of one token need no learning, because both
 vocabularies have the token. A longer run is entered when its token occurs in a text. When the cache is full, the run
@@ -35,7 +35,7 @@ class RunCache:
         return RUN_BYTES * len(self._runs)
 
     def see(self, tokens: Iterable[int]) -> int:
-        """Enter the runs of tokens that occurred in a text; return how many of these runs are new."""
+        """Enter the runs of the target's tokens that occurred in a text; return how many of these runs are new."""
         new = 0
         for token in tokens:
             run = self._spelling.runs[token]
@@ -64,16 +64,18 @@ class RunCache:
             del self._behind[run[:-1]]
 
     def token(self, run: Run) -> int | None:
-        """Return the target's token that this run equals; None if it equals none, or if the cache does not have it."""
+        """Return the target's token that this run equals. None if the run equals no token, or if it is not in the
+        cache."""
         return self._spelling.same.get(run[0]) if len(run) == 1 else self._runs.get(run)
 
     def grows(self, run: Run) -> bool:
-        """Whether a longer run in the cache begins with this one."""
+        """Whether the cache has a longer run that begins with this run."""
         return self._longer[run] > 0
 
     def closing(self, begun: Run) -> tuple[Tensor, Tensor]:
-        """Return the draft's tokens [N] that complete a run which begins with ``begun`` and which no longer run
-        continues, and the target's tokens [N] that the completed runs equal."""
+        """Return two tensors for the runs that consist of ``begun`` and one more token and that are not the beginning
+        of a longer run in the cache. The first tensor holds the last token of each such run, in the draft model's
+        vocabulary, [N]; the second holds the target's token that the run equals, [N]."""
         ends = self._behind.get(begun, {}) if begun else self._spelling.same
         pairs = [(last, token) for last, token in ends.items() if not self.grows((*begun, last))]
         lasts, tokens = zip(*pairs, strict=True) if pairs else ((), ())

@@ -1,13 +1,17 @@
-"""Turns the tokens that a foreign draft draws into proposals of the target's tokens, with exact laws.
+"""Turns the tokens that a draft model with another vocabulary draws into proposals of the target's tokens, with exact
+laws.
 
-The draft's tokens are drawn one after another. While the drawn tokens begin a longer run of the cache, drawing goes on.
-A complete run that no longer run continues becomes its token of the target. If the drawn tokens match no run of the
-cache, the longest complete run at their beginning becomes its token.
+A *run* is a sequence of the draft model's tokens that equals one token of the target; a cache holds the known runs. The
+draft model's tokens are drawn one after another. Drawing goes on while the drawn tokens are the beginning of a longer
+run in the cache. If they are a run, and the beginning of no longer one, they become the token of the target that this
+run equals. If they are neither a run nor the beginning of one, the longest prefix of them that is a run becomes its
+token of the target, and the other drawn tokens are dropped; if no prefix is a run, drafting ends.
 
-Why the laws are exact: before its proposal is judged, only this is observed of a drawn token: the token itself if the
-run may go on, otherwise only whether it ends a run. Given these observations, the target's token has the law q, cut to
-the tokens that end a run and scaled to 1, which is a true conditional law. Where no run matches, the observations
-already determine the proposed run, so it is one-hot.
+Why the laws are exact: of each drawn token, only this is observed before the proposal is judged: if the run may
+continue after the token, the token itself; otherwise only whether the token completes a run. Given these observations,
+the law of the target's token is q, restricted to the tokens that complete a run and scaled to sum to 1. This is a true
+conditional law. If the drawn tokens end without a complete run, the observations already determine which prefix is
+proposed, so the proposal is judged as one-hot.
 """
 
 from collections.abc import Callable
@@ -24,8 +28,9 @@ from engine.methods.shared.spelling import Run
 
 @dataclass(frozen=True)
 class Place:
-    """The place behind a token that the draft has read. node: ROOT, or the token's number in this step. q: [Vd], the
-    law of the next draft token. state: [H], the draft's hidden state; None at the root."""
+    """The point of the text after a token over which the draft model has run. node: the token's number in this step;
+    ROOT for the end of the committed text. q: [Vd], the law of the next draft token. state: [H], the draft model's
+    hidden state; None at the root."""
 
     node: int
     q: Tensor
@@ -34,9 +39,10 @@ class Place:
 
 @dataclass(frozen=True)
 class Proposal:
-    """One proposed token of the target. run: the draft's tokens that spell it. nodes: the tokens of the run that the
-    draft has read. before, place: the places before and behind the run's last token; ``place`` is None if the draft has
-    not read that token. kind, law: how the token was drawn. chance: the product of the run's probabilities."""
+    """One proposed token of the target. run: the draft model's tokens that spell it. nodes: the numbers of those tokens
+    of the run over which the draft model has run. before: the place before the run's last token. place: the place after
+    the run's last token, or None if the draft model has not run over this token yet. kind, law: how the token was
+    drawn. chance: the product of the probabilities of the run's tokens."""
 
     token: int
     run: Run
@@ -49,7 +55,7 @@ class Proposal:
 
 
 class Translator:
-    """Translates the draft's tokens of one step."""
+    """Draws the draft model's tokens for one step, and translates them into tokens of the target."""
 
     def __init__(
         self,
@@ -59,14 +65,15 @@ class Translator:
         pick: Callable[[Tensor], int],
         greedy: bool,
     ) -> None:
-        """vocabulary: the size of the target's vocabulary. pick: picks a token of the draft from q [Vd]. greedy:
-        whether decoding is greedy."""
+        """vocabulary: the size of the target's vocabulary. pick: picks one of the draft model's tokens from q [Vd].
+        greedy: whether decoding is greedy."""
         self._reader, self._cache, self._vocabulary = reader, cache, vocabulary
         self._pick, self._greedy = pick, greedy
         self._count = 0
 
     def next(self, place: Place) -> Proposal | None:
-        """Return the proposal behind this place; None if the drawn tokens form no token of the target."""
+        """Return the proposal for the target's token after this place; None if the drawn tokens form no token of the
+        target."""
         run: Run = ()
         places, whole = (
             [place],
@@ -93,8 +100,8 @@ class Translator:
     def _proposal(
         self, token: int, run: Run, places: list[Place], last: Place | None, kind: Kind, law
     ) -> Proposal:
-        """Return the proposal for this run. places: one before each token of the run. last: the place behind the run,
-        if it was read."""
+        """Return the proposal for this run. places: for each token of the run, the place before it. last: the place
+        after the run, or None if the draft model has not run over the run's last token yet."""
         chance = 1.0
         for place, token_of_run in zip(places, run, strict=True):
             chance *= float(place.q[token_of_run])
@@ -104,8 +111,8 @@ class Translator:
         return Proposal(token, run, nodes, before, last, kind, law, chance)
 
     def behind(self, proposal: Proposal) -> tuple[Place, list[int]]:
-        """Return the place behind a proposal, and the numbers of all tokens of its run; the draft reads the last token
-        now if it has not."""
+        """Return the place after a proposal, and the numbers of all tokens of its run. If the draft model has not run
+        over the run's last token yet, it does so now."""
         if proposal.place is not None:
             return proposal.place, proposal.nodes
         place = self.read(proposal.run[-1], proposal.before)
@@ -117,8 +124,8 @@ class Translator:
         return Place(node, q, self._reader.states[-1])
 
     def _law(self, q: Tensor, begun: Run) -> Tensor:
-        """Return the law [V] of the target's token, given that the next drawn token ends a run that begins with
-        ``begun``."""
+        """Return the law [V] of the target's token, given that ``begun`` and the next drawn token are a run, and not
+        the beginning of a longer one. q: the draft model's law after ``begun``."""
         lasts, tokens = self._cache.closing(begun)
         law = torch.zeros(self._vocabulary, dtype=q.dtype)
         law[tokens] = q[lasts]

@@ -1,9 +1,10 @@
 """A chain from a draft model that learns while it is used; each visitor has a copy of their own.
 
 Liu et al., Online Speculative Decoding (ICML 2024). Where a drafted token was refused, the target's distribution is
-stored, and between steps the visitor's copy of the draft is distilled on it (``engine.methods.shared.private_draft``),
-within a time limit. q always comes from the weights that drew the token, so the text stays the target's. A copy that
-has learned runs uncompiled, because compiled passes have their weights built in.
+stored, and between steps the visitor's copy of the draft model is distilled on it
+(``engine.methods.shared.private_draft``), within a time limit. q always comes from the weights that drew the token, so
+the text stays the target's. A copy that has learned runs uncompiled, because compiled passes have their weights built
+in.
 """
 
 from engine.core.drafter import Kept

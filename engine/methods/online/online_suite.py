@@ -1,11 +1,11 @@
 """`python -m engine bench --suite online`: whether more drafted tokens are kept the longer a draft learns in use.
 
-The requests are greedy and of one narrow kind for which the embedded draft was not made: records whose field names and
-values are invented words. The draft knows neither the spelling of these words nor the order of the fields. Nor does the
-embedded target: it mostly repeats pieces of the records, and these pieces are what the draft can learn. All requests
-share one ``Memory``, and ``online`` learns after every few refusals, so no clock decides and the figures can be
-repeated. ``chain``, with the same length and stop, is the control: what it gains over the same requests is due to the
-requests alone.
+The requests are greedy and of one narrow kind for which the embedded draft model was not trained: records whose field
+names and values are invented words. The draft model knows neither the spelling of these words nor the order of the
+fields. The embedded target does not know them either; it mostly repeats pieces of the records, and these pieces are
+what the draft model can learn. All requests share one ``Memory``, and ``online`` learns after every few refusals, so no
+clock decides and the figures can be repeated. ``chain``, with the same length and stop, is the control: what it gains
+over the same requests is due to the requests alone.
 
 At the end the memory is emptied. Then the first request must be drafted exactly as it was at the beginning.
 """
@@ -32,8 +32,8 @@ COUNTERS = {"judged": lambda step: min(len(step.verdict.accepted) + 1, len(step.
 
 @dataclass(frozen=True)
 class Learning:
-    """The outcome of the suite. online, chain: for each request in order, its counts: ``judged``, the drafted tokens
-    that the walk reached, and ``kept``, how many of them were kept. again: the counts of the first request of
+    """The outcome of the suite. online, chain: for each request in order, its counts: ``judged``, how many drafted
+    tokens the rule judged, and ``kept``, how many of these were kept. again: the counts of the first request of
     ``online``, repeated with the memory emptied."""
 
     online: Sequence[Mapping[str, float]]
@@ -42,29 +42,33 @@ class Learning:
 
     @property
     def span(self) -> int:
-        """How many first requests are compared with as many last ones; no request is among both."""
+        """How many requests at the beginning are compared with as many at the end; the two groups have no request in
+        common."""
         return min(SPAN, max(1, len(self.online) // 2))
 
     def ends(self, some: Sequence[Mapping[str, float]]) -> tuple[float, float]:
-        """Return the kept share of the first requests, and that of the last requests."""
+        """Return two shares of drafted tokens that were kept: in the first ``span`` requests, and in the last
+        ``span``."""
         return share(some[: self.span]), share(some[-self.span :])
 
     @property
     def gain(self) -> float:
-        """By how much more the kept share of ``online`` climbed than that of ``chain``."""
+        """How much more the share of kept tokens rose from the first requests to the last with ``online`` than with
+        ``chain``."""
         (first, last), (begin, end) = self.ends(self.online), self.ends(self.chain)
         return (last - first) - (end - begin)
 
     @property
     def verdict(self) -> str:
-        """ "met", "missed", or that nothing is judged: with few requests there is too little learning."""
+        """The verdict: "met" or "missed"; with few requests, that the goal is not judged because there was too little
+        to learn from."""
         if len(self.online) < REQUESTS:
             return f"not judged with {len(self.online)} requests"
         return "met" if self.gain >= GOAL else "missed"
 
     @property
     def forgotten(self) -> bool:
-        """Whether the first request went exactly as before once the memory was emptied."""
+        """Whether the first request, repeated after the memory was emptied, had the same counts as at the beginning."""
         names = ("kept", "judged", "steps")
         return all(self.online[0][name] == self.again[name] for name in names)
 
@@ -134,7 +138,7 @@ def _record(rng: random.Random, number: int, fields: list[str], values: list[str
 
 
 def share(requests: Sequence[Mapping[str, float]]) -> float:
-    """Return the share of the judged tokens of all these requests that were kept."""
+    """Return the kept tokens of all these requests as a share of their judged tokens."""
     return sum(request["kept"] for request in requests) / max(
         1, sum(request["judged"] for request in requests)
     )

@@ -2,9 +2,9 @@
 
 Chen et al., MagicDec: Breaking the Latency-Throughput Tradeoff for Long Context Generation with Speculative Decoding
 (ICLR 2025). With long texts, or many of them, a pass spends its time on keys and values and not on weights. So a draft
-pass with the same weights that reads only a part of the keys and values costs less, and is almost as good. Methods that
-leave out keys and values change a model's answer. Here they only decide what a draft reads, so under an exact rule they
-change only how many tokens are kept.
+pass with the same weights that attends to only a part of the keys and values costs less, and its predictions are almost
+as good. Methods that leave out keys and values change a model's answer. Here such a method is used only while drafting,
+so under an exact rule it changes only how many tokens are kept.
 
 On one text of a small model the weights take nearly all of the time, so nothing is gained.
 """

@@ -1,15 +1,16 @@
 """`python -m engine bench --suite long`: how much of a draft is kept when the draft reads a part of the target's own
 cache.
 
-The target writes a greedy text after each of several long prompts. Then draft passes read this text, a few tokens a
-step, as they would if all earlier tokens were kept, and their favourites are compared with the target's tokens. So a
-row gives the chance that a drafted token is kept, and all selectors are judged on the same tokens. After the first
-prompt every selector also writes a text of its own, which must equal that of plain decoding. And after every prompt it
-writes a text from its part alone, without a check; how soon this text departs from that of plain decoding is the price
-of not checking. All of these are counts, so a busy machine does not matter.
+The target writes a greedy text after each of several long prompts. A *selector* chooses which keys and values a draft
+pass uses. For each selector, draft passes run over the target's text, a few tokens at a time, and their likeliest
+tokens are compared with those of the text. This gives the chance that a drafted token is kept, with the same tokens for
+all selectors. After the first prompt each selector also drafts for a new text, which must equal that of plain decoding.
+After every prompt each selector writes a text from the chosen keys and values alone, without a check; how soon this
+text differs from that of plain decoding shows the price of not checking. All of these results are counts, so a busy
+machine does not matter.
 
-Then passes are timed: draft passes against whole ones, passes over eight texts at once with the selectors that promise
-most, and passes over eight texts with one prompt.
+Then passes are timed: draft passes against passes with all keys and values; passes over eight texts at once with the
+selectors that promise most; and passes over eight texts that share one prompt.
 """
 
 from collections.abc import Sequence
@@ -52,10 +53,11 @@ TITLE = "after prompts of {length:,} tokens: the share of the target's own token
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """Run the suite. A row of the report has, for each kind of prompt, the share of the target's tokens that draft
-    passes named, and these entries. read: the share of the bytes of keys and values that a draft pass read. equal:
-    whether the text written after the first prompt equals that of plain decoding. alone: without a check, the share of
-    the tokens before the first difference."""
+    """Run the suite. A row of the report is about one selector and one length of prompts. For each kind of prompt it
+    has the share of the target's tokens that draft passes predicted. It also has these entries. read: the share of the
+    bytes of keys and values that a draft pass used. equal: whether the text written after the first prompt equals that
+    of plain decoding. alone: for texts written without a check, the share of tokens before the first difference from
+    plain decoding."""
     parts = OwnCacheDrafter.may_use()
     models = load_models(
         paths, {role: kind for role, kind in parts.items() if role in paths.parts}, "float32", "cpu"
@@ -96,8 +98,8 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
 def compared(
     models: Models, selectors: Sequence[str], length: int, tokens: int, as_turns: bool
 ) -> tuple[list[dict], list[dict], list[dict]]:
-    """Return a row for each selector, for prompts of one length; and the rows of ``timed`` and of ``below_one_prompt``,
-    both for the last prompt."""
+    """Return the rows of the report for prompts of one length, one for each selector. Return also what ``timed`` and
+    ``below_one_prompt`` give for the last prompt."""
     target, measures = models.target, {key: {} for key in selectors}
     prompts = long_prompts(length, lambda text: len(turn_of(target.tokenizer, text)), as_turns)
     with (
@@ -133,7 +135,8 @@ def _drafting(models: Models, selector: str) -> Ours:
 
 
 def text_of(ours: Ours, prompt: Sequence[int], tokens: int, reading: PromptReading) -> list[int]:
-    """Write a text; return its tokens. reading: the prompt, which is read once for all texts."""
+    """Write a text after a prompt; return its tokens. reading: the prompt's keys and values, which are computed once
+    and used for all texts."""
     steps = run_loop(ours.models.target, ours.request(prompt, tokens), False, reading)
     return [token for step in steps for token in step.output]
 
@@ -146,7 +149,8 @@ def alike(text: Sequence[int], written: Sequence[int]) -> float:
 
 def guessed(ours: Ours, session: Session, prompt: Sequence[int], written: Sequence[int]) -> dict:
     """Return a dictionary. right: for each token of the written text, whether the draft passes would have drafted it,
-    given the text before it. read: the mean share of the cache that they read. session: has read the whole text."""
+    given the text before it. read: the mean share of the cache that the draft passes used. session: the target's
+    session, with the keys and values of the whole text."""
     request, before = ours.request(prompt, len(written)), _Before(session)
     drafter, text = request.drafter, [*prompt, *written]
     length, right, shares = drafter.settings["length"], [], []
@@ -163,7 +167,8 @@ def guessed(ours: Ours, session: Session, prompt: Sequence[int], written: Sequen
 
 
 class _Before:
-    """A session as it was when it had read only the first ``length`` tokens of its text."""
+    """The target's session as it was after its first ``length`` tokens: a view that shows only the keys and values of
+    the first ``length`` tokens of the text."""
 
     def __init__(self, session: Session) -> None:
         self.model, self.length, self._session = session.model, 0, session

@@ -1,8 +1,8 @@
-"""The figure of the method's card: the bytes that a pass reads, weights against keys and values, and the gain of
-drafting on a part.
+"""The bytes that a pass of a model loads, for weights and for keys and values, and how much a draft that uses a part of
+the keys and values can gain. The method's card on the page shows these numbers.
 
-It is computed from sizes alone. Bytes bound the gain from above: a check of several rows also computes more, which
-matters on a CPU, and on a GPU with many texts.
+They are computed from sizes alone, and bound the gain from above. A check of several tokens also needs more arithmetic
+than a pass for one token, which matters on a CPU, and on a GPU with many texts.
 """
 
 from dataclasses import dataclass
@@ -25,14 +25,14 @@ class Sizes:
     column: int
 
     def draft(self, tokens: int, texts: int) -> float:
-        """Return the bytes of a draft pass as a share of those of a whole pass, over ``texts`` texts of ``tokens``
-        tokens each."""
+        """Return the bytes of a draft pass as a share of the bytes of a pass that uses all keys and values. Both passes
+        are over ``texts`` texts of ``tokens`` tokens each."""
         cache = texts * tokens * self.column
         return (self.weights + SHARE * cache) / (self.weights + cache)
 
     def gain(self, tokens: int, texts: int) -> float:
-        """Return how many times as fast as plain decoding the best draft length is, by bytes; 1 if it is best to draft
-        nothing."""
+        """Return the speed, relative to plain decoding, with the draft length that is fastest if time is proportional
+        to bytes; 1 if it is best to draft nothing."""
         cost = self.draft(tokens, texts)
         return max(
             (1 - KEPT ** (length + 1)) / (1 - KEPT) / (1 + length * cost)
@@ -41,7 +41,8 @@ class Sizes:
 
 
 def column(layers: int, heads: int, width: int, number: int) -> int:
-    """Return the bytes of one token's keys and values. width: the size of a head. number: the bytes of one number."""
+    """Return the bytes of one token's keys and values. heads: key-value heads. width: the size of a head. number: the
+    bytes of one number of the cache."""
     return 2 * layers * heads * width * number
 
 

@@ -1,9 +1,10 @@
 """An EAGLE cell that drafts all tokens in one pass.
 
-P-EAGLE (Hui et al., "P-EAGLE: Parallel-Drafting EAGLE with Scalable Training", 2026). Behind the pairs of the target's
-features and tokens the cell reads rows for places where nothing is written yet; each is the pair of a learned feature
-and a mask token. Each row gives the law of one of the next tokens, and the laws do not depend on one another's tokens.
-EAGLE runs its cell once for every level of the draft, this method once a step.
+P-EAGLE (Hui et al., "P-EAGLE: Parallel-Drafting EAGLE with Scalable Training", 2026). The input of the cell is one pair
+of the target's feature and a token for each position of the text, and then further pairs for positions where nothing is
+written yet. Each of these further pairs consists of a learned feature and a mask token, and gives the law of one of the
+next tokens. The laws do not depend on which tokens are chosen from the other laws. EAGLE runs its cell once for every
+level of the draft; this method runs its cell once in a step.
 
 The likeliest paths through the laws form the tree, as in ``ddtree``. Nothing is drawn: nodes are judged one-hot.
 """

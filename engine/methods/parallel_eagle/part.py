@@ -1,8 +1,8 @@
 """Opens cells that draft all tokens in one pass: EAGLE cells with a mask token and with ``mask_hidden``, the feature of
 places where nothing is written yet.
 
-Layouts: ``peagle`` of vLLM's speculators; the authors' (an EAGLE-3 file with ``pard_token`` or ``ptd_token_id`` in its
-config); and EAGLE-1's with ``mask_hidden`` and such an entry.
+Three layouts can be opened: ``peagle`` of vLLM's speculators; that of the authors, an EAGLE-3 file whose config has
+``pard_token`` or ``ptd_token_id``; and an EAGLE-1 file with ``mask_hidden`` whose config has one of these two entries.
 """
 
 from dataclasses import replace

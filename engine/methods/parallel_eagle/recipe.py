@@ -1,11 +1,12 @@
 """Trains the cell of P-EAGLE from a trained EAGLE cell (the part of the recipe ``eagle``, or --start).
 
-In a cell of one layer, a mask cannot look for anything in the text, because all masks make the same query. So the new
+In a cell of one layer, all masks make the same query, so what a mask attends to cannot depend on the text. So the new
 cell has more layers. It keeps the attention heads and the MLP units that weigh most in the EAGLE cell, and its further
 layers add nothing at first.
 
-The loss is that of vLLM's speculators: the target's laws at the rows of the text and of the masks behind it, all with
-the same weight, after a conditional drop (``engine.training.masked_rows``).
+The loss is that of vLLM's speculators: the cell's laws are compared with the target's, with the same weight at the
+tokens of the text and at the masks after them. To save time, some of the masks are left out at random (conditional
+drop, ``engine.training.masked_rows``).
 """
 
 from __future__ import annotations
@@ -84,8 +85,8 @@ class ParallelEagleStudent(Student):
         return masked_loss(rows, states, head, lesson.logits[:, 1:], lesson.counted[:, 1:])
 
     def accepted(self, part: EagleCell, lesson: Lesson) -> Tensor:
-        """Return how many tokens of a chain of the likeliest tokens match the text, int64 [S, T]; the drafter's tree
-        has more tokens."""
+        """Return, for each token as the root, how many tokens match the text if the likeliest token at each mask is
+        drafted as a chain, int64 [S, T]. The drafter's tree has more tokens, so its accepted lengths are larger."""
 
         def guess(rows: MaskedRows) -> Tensor:
             return self._logits(part, self._read(part, lesson, rows)).argmax(-1)
@@ -95,8 +96,8 @@ class ParallelEagleStudent(Student):
         return F.pad(lengths, (1, 0))
 
     def _read(self, part: EagleCell, lesson: Lesson, rows: MaskedRows) -> Tensor:
-        """Return the states [S, R, H] of these rows. A row is the pair of a feature and the token after it, or a
-        mask."""
+        """Return the cell's states [S, R, H] at these rows. A row is the pair of a feature and the token after it, or
+        the pair of the learned feature and a mask."""
         states = rows.filled(part.fuse(lesson.features[:, :-1]), part.mask_state()[0])
         mask = torch.tensor(part.config.mask_token, device=lesson.tokens.device)
         tokens = rows.filled(lesson.tokens[:, 1:], mask)
@@ -153,8 +154,9 @@ def widened(cell: EagleCell, layers: int, heads: int, inner: int, mask: int) -> 
 
 
 def _heaviest_heads(output: Tensor, config, heads: int) -> Tensor:
-    """Return the row numbers, in the projection of the queries, of the heads that weigh most; the same number of heads
-    is chosen for each head of keys. output: [H, heads * D], the output projection."""
+    """Return the rows of the query projection that belong to the attention heads whose part of the output projection
+    has the largest norm. ``heads`` heads are chosen, the same number for each key-value head. output: the output
+    projection, [H, heads of the cell * D]."""
     size, groups = config.head_dim, config.num_key_value_heads
     weights = output.unflatten(1, (groups, -1, size)).norm(dim=(0, 3))  # [groups, heads of each]
     best = weights.topk(heads // groups, dim=1).indices.sort(dim=1).values

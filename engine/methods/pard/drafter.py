@@ -1,7 +1,8 @@
 """A draft model that drafts all tokens in one pass.
 
 PARD (An et al., "PARD: Accelerating LLM Inference with Low-Cost PARallel Draft Model Adaptation", 2025): a draft model
-is trained further to read mask tokens behind the text. Each mask's row gives the law of the token after its place.
+is trained further, on masks that stand after the text. At each mask the model then gives the law of the token after the
+mask's position.
 """
 
 from engine.core.exhibits import Later

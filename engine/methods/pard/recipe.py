@@ -1,7 +1,9 @@
-"""Trains PARD's draft model: a draft model (``--draft``, or else the family's) is trained further to read masks.
+"""Trains PARD's draft model: a draft model (the one at ``--draft``, otherwise that of the target's family) is trained
+further to predict tokens at masks.
 
-The loss compares with the target's laws at the rows of the text and of the masks behind it, after a conditional drop
-(``engine.training.masked_rows``). The paper's loss is that of the next tokens of a text that the target wrote.
+In the loss, the draft model's laws are compared with the target's, at the tokens of the text and at the masks after
+them. Some of the masks are left out at random (conditional drop, ``engine.training.masked_rows``). The paper's loss is
+instead the ordinary loss on next tokens, in text that the target wrote.
 """
 
 from __future__ import annotations
@@ -62,7 +64,8 @@ class PardStudent(DraftStudent):
         return masked_accepted(guess, lesson.tokens, length, self.settings["tokens"])
 
     def _read(self, part: nn.Module, lesson: Lesson, rows: MaskedRows) -> Tensor:
-        """Return the last hidden states [S, R, H] of these rows."""
+        """Return the draft model's last hidden states [S, R, H] at these rows, which are tokens of the text and
+        masks."""
         mask = torch.tensor(getattr(part.config, MASK), device=lesson.tokens.device)
         sees = rows.sees[None, None].expand(len(lesson.tokens), 1, -1, -1)
         return part.base_model(

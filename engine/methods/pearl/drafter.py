@@ -10,8 +10,8 @@ from engine.methods.shared.draft_model import DraftModelDrafter
 class PearlDrafter(DraftModelDrafter):
     """Writes ``length`` tokens behind a text whose end may not have been checked yet.
 
-    It commits every token as soon as the draft model has read it. After a refusal the draft model's session is rewound
-    to the last kept token.
+    In the draft model's session, each drafted token is committed as soon as the draft model has run over it. After a
+    refusal the session is rewound to the last kept token.
     """
 
     key = "pearl"

@@ -1,9 +1,10 @@
-"""Trains prompt tokens: the frozen target reads them behind places of a text.
+"""Trains prompt tokens: the frozen target runs over them at random positions of a text, and they learn to predict later
+tokens.
 
 Chen et al., "Hardware-Aware Parallel Prompt Decoding for Memory-Efficient Acceleration of LLM Inference" (2024); the
 loss is that of all probe rows (``engine.training.students.probes``).
 
-Letters in shapes: S windows, T tokens of a window, A places with prompt tokens behind them; K, E, H, V as in
+Letters in shapes: S windows, T tokens of a window, A positions after which prompt tokens are inserted; K, E, H, V as in
 ``engine.methods.shared.prompt_tokens_part``.
 """
 

@@ -1,7 +1,7 @@
 """Copy the tokens that followed the last occurrence of the text's final tokens.
 
-Prompt lookup decoding (Saxena, 2023): the longest n-gram that ends the context is looked up earlier in the context; the
-tokens that followed it there are the draft. No model and no training are needed.
+Prompt lookup decoding (Saxena, 2023): the longest n-gram that ends the context is looked up earlier in the context, and
+the tokens that follow this earlier occurrence are the draft. No model and no training are needed.
 """
 
 from engine.core.drafter import Drafter

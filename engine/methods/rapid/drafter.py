@@ -7,7 +7,8 @@ the draft with the whole prompt, so under any exact rule the text is the target'
 towards q (the transfer) is ``engine.methods.rapid.rule``.
 
 The paper retrieves with an embedding model and BM25; here only BM25 over token ids is used
-(``engine.methods.rapid.retrieved_prompt``). Even a draft model whose context is too short for the prompt can draft.
+(``engine.methods.rapid.retrieved_prompt``). So even a draft model whose context is too short for the whole prompt can
+draft.
 """
 
 from dataclasses import replace
@@ -46,7 +47,7 @@ class RapidDrafter(Drafter):
     trial = {"length": 2, "retrieved": 2, "ending": 2, "piece": 4}
 
     def __init__(self, settings, own: DraftChain) -> None:
-        """own: the drafter that writes behind the short prompt."""
+        """own: the drafter that continues the short prompt with the draft model."""
         super().__init__(settings)
         self._own = own
 

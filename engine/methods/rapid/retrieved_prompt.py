@@ -40,7 +40,7 @@ class ShortPrompt:
 def shortened(prompt: Sequence[int], ending: int, piece: int, most: int) -> ShortPrompt:
     """Return a prompt of the first token, the best pieces, and the last ``ending`` tokens. A piece has ``piece``
     tokens; all kept pieces together have at most ``most`` tokens. The first token is kept because models attend to it
-    strongly. A prompt that is no longer than this stays whole."""
+    strongly. A prompt with at most 1 + ``most`` + ``ending`` tokens is returned whole."""
     if len(prompt) <= 1 + most + ending:
         return ShortPrompt(list(prompt), ())
     cut = len(prompt) - ending

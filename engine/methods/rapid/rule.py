@@ -1,10 +1,9 @@
-"""Speculative sampling with a p that was moved towards the draft's q: lossy.
+"""Speculative sampling with a p that was moved towards the draft model's q: lossy.
 
 The inference-time transfer of RAPID (Chen et al., Long-Context Inference with Retrieval-Augmented Speculative Decoding,
-ICML 2025): a draft that read only the retrieved pieces may know better than the target, which read everything. So the
-draft teaches the target, anew for every token. One step down the gradient of the distillation loss moves the target's
-logits z to z + transfer * (q - p), for the tokens to which q gives at least a tenth of the probability of its
-favourite.
+ICML 2025): a draft model that was given only the retrieved pieces may predict better than the target, which was given
+everything. So the draft model teaches the target, anew for every token. One step down the gradient of the distillation
+loss moves the target's logits z to z + transfer * (q - p), for the tokens whose q is at least a tenth of the highest q.
 """
 
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from engine.rules.matching import verdict_of
 from engine.rules.rejection import normalised
 
 LEAST = 0.1
-"""Tokens whose q is below this share of the highest q are not moved, as in the authors' code."""
+"""If a token's q is below this share of the highest q, its logit is not moved, as in the authors' code."""
 
 
 class Transfer(Verifier):
@@ -32,8 +31,8 @@ class Transfer(Verifier):
     After a path that was kept whole, it is drawn from p itself. A one-hot draw is kept with probability p'(x). All
     siblings but the first are judged one-hot by what is left of p after the refusals.
 
-    At temperature 0, where p is the plain softmax, the token with the highest p' is kept; after a refusal the target
-    writes its own favourite. With a transfer of 0 this is rejection sampling.
+    At temperature 0, where p is the plain softmax, the token with the highest p' is kept; after a refusal the target's
+    own likeliest token (by p) is written. With a transfer of 0 this is rejection sampling.
     """
 
     key = "rapid"
@@ -96,10 +95,11 @@ class Transfer(Verifier):
 
 
 class Trial:
-    """The trial of the draws at one place. left: [V], the law from which the target's own token would be drawn now."""
+    """The trial of all draws at one node. left: [V], the law from which the target's own token would be drawn if no
+    further draw were judged."""
 
     def __init__(self, p: Tensor, tree: DraftTree, transfer: float, greedy: bool) -> None:
-        """p: [V], the target's law at this place; at temperature 0 the plain softmax."""
+        """p: [V], the target's law after this node; at temperature 0 the plain softmax."""
         self.p = self.left = normalised(p.double())
         self.refused = 0
         self._tree, self._transfer, self._greedy = tree, transfer, greedy
@@ -126,7 +126,7 @@ class Trial:
         return Judgement(drawn.node, "transfer", float(moved[token]), float(q[token]), accept, coin)
 
     def _favourite(self, drawn: Draw) -> Tensor:
-        """Return p moved towards the law of the first draw at this place."""
+        """Return p', which is p moved towards the law of the first draw at this node, for decoding at temperature 0."""
         if self._moved is None:
             teacher = self._law(drawn)
             self._moved = (
@@ -135,15 +135,16 @@ class Trial:
         return self._moved
 
     def _law(self, drawn: Draw) -> Tensor | None:
-        """Return the law [V] that this draw was drawn from, or that it shows; None if it has none."""
+        """Return the law q [V] that the drafter gave with this draw, whether the token was drawn from it or not; None
+        if the drafter gave no law."""
         if drawn.law is None:
             return None
         return normalised(self._tree.laws[drawn.law].double().cpu())
 
 
 def moved_towards(p: Tensor, q: Tensor, transfer: float) -> Tensor:
-    """Return the softmax of log p + transfer * (q - p), where tokens with a too low q are not moved. p, q: [V], each of
-    sum 1."""
+    """Return p', the softmax of log p + transfer * (q - p). Tokens whose q is below ``LEAST`` times the highest q get
+    no such addition. p, q: [V], each sums to 1."""
     step = torch.where(q >= LEAST * q.max(), q - p, 0.0)
     return (p.log() + transfer * step).softmax(-1)
 

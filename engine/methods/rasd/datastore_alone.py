@@ -1,7 +1,7 @@
 """RASD's retrieval without its draft model: the most frequent continuations in the datastore.
 
-REST (He et al., REST: Retrieval-Based Speculative Decoding, NAACL 2024), only for measurements: the bench compares RASD
-with each of its two sources.
+This is REST (He et al., REST: Retrieval-Based Speculative Decoding, NAACL 2024). It serves only for measurements, in
+which the bench compares RASD with each of its two sources of drafts.
 """
 
 from engine.core.drafter import Drafter

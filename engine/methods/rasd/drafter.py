@@ -6,8 +6,8 @@ second tree. The draft model's q prunes that tree, because a continuation that t
 hardly ever the target's. Then both trees are merged: common prefixes become one path, and the rest of a continuation
 branches off where the two trees differ.
 
-The draft model's own tree is DySpec's (``engine.methods.dyspec.drafter``). The draft model reads the retrieved tree in
-one pass. That tree was not drawn from q, so its nodes are judged one-hot, after the nodes that were drawn.
+The draft model's own tree is DySpec's (``engine.methods.dyspec.drafter``). The draft model runs over the retrieved tree
+in one pass. The retrieved nodes were not drawn from q, so they are judged one-hot, after the nodes that were drawn.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,8 @@ from engine.methods.shared.grown_tree import GrownTree
 from engine.methods.shared.ngram_index import NgramIndex
 
 WIDER = 2
-"""The draft model reads this many times as many retrieved nodes as can be kept."""
+"""How many times as many retrieved nodes are weighed by the draft model's q as the option ``retrieved`` allows in the
+draft."""
 
 SHOWN = 10  # retrieved nodes that the table shows
 
@@ -126,7 +127,8 @@ class RetrievalAugmentedDrafter(Drafter):
             yield Lookup("datastore", matches.length, matches.last - matches.first, followers)
 
     def _add(self, tree: DraftTree, lookup: Lookup, context: Sequence[int]) -> None:
-        """Weigh the retrieved continuations by q, and graft the nodes that are not pruned onto the tree."""
+        """Compute q of the retrieved continuations' nodes with the draft model, and graft the likely ones onto the
+        tree."""
         retrieved = frequent(lookup.continuations, WIDER * self.settings["retrieved"])
         places, own = self._read(tree, retrieved), len(tree)
         stay = retrieved.pruned(self.settings["least_q"], self.settings["retrieved"])
@@ -135,9 +137,9 @@ class RetrievalAugmentedDrafter(Drafter):
         tree.exhibits += told(lookup, context, retrieved, stay, in_both)
 
     def _read(self, tree: DraftTree, retrieved: Retrieved) -> list[int]:
-        """Let the draft model read, in one pass, the retrieved nodes that have children, and weigh all retrieved nodes
-        by its q. Returns each node's number in the tree; nodes that are not in the tree get numbers behind its last
-        node."""
+        """Run the draft model, in one pass, over those retrieved nodes that have children and were not in the tree
+        already; then compute q of all retrieved nodes. Returns a number for each retrieved node: its number in the
+        tree, or, for a node that is not in the tree, a number above all those."""
         places: list[int] = []
         for token, parent in zip(retrieved.tokens, retrieved.parents, strict=True):
             above = ROOT if parent == ROOT else places[parent]
@@ -167,7 +169,8 @@ class RetrievalAugmentedDrafter(Drafter):
         places: Sequence[int],
         source: str,
     ) -> None:
-        """Graft the retrieved nodes in ``stay`` onto the tree, whose own nodes keep their numbers."""
+        """Graft the retrieved nodes in ``stay`` onto the tree. The nodes that are in the tree already keep their
+        numbers. places: a number for each retrieved node, as ``_read`` returns them."""
         own = len(tree)
         merged = tree.graft(retrieved.branches(stay, source))
         for place in merged:
@@ -184,7 +187,8 @@ def told(
     stay: Sequence[int],
     in_both: set[int],
 ) -> list[Words | Table]:
-    """Show the match, and for each retrieved node whether it was merged, is in both trees, or was pruned."""
+    """Return what is shown of a lookup: the match, and for each retrieved node whether it was merged, is in both trees,
+    or was pruned."""
     matched = [Token(token) for token in context[len(context) - lookup.matched :]]
     times = "once" if lookup.times == 1 else f"{lookup.times:,} times"
     often = "earlier" if lookup.source == "this text" else times

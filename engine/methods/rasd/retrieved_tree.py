@@ -13,8 +13,8 @@ from engine.core.tree import ROOT, DraftTree
 @dataclass
 class Retrieved:
     """A tree of retrieved continuations. tokens, parents, times: one entry per node, parents before children; ``times``
-    counts the continuations that go through the node. laws: the draft model's q [V] after the root and after each node
-    with children. q: for each node, the probability of the path down to it."""
+    counts the continuations that go through the node. laws: the draft model's law [V] of the next token, after the root
+    and after each node with children. q: for each node, the probability of the path down to it."""
 
     tokens: list[int] = field(default_factory=list)
     parents: list[int] = field(default_factory=list)
@@ -43,8 +43,8 @@ class Retrieved:
         return sorted(sorted(likely, key=lambda node: (-self.q[node], node))[:most])
 
     def branches(self, nodes: Sequence[int], source: str) -> DraftTree:
-        """Return these nodes, parents before children, as a draft tree of one-hot draws that show the draft model's
-        q."""
+        """Return these nodes as a draft tree, parents before children. The nodes are judged one-hot; the draft model's
+        q is attached for display."""
         tree, place_of = DraftTree(), {ROOT: ROOT}
         for node in nodes:
             parent = self.parents[node]
@@ -55,7 +55,8 @@ class Retrieved:
 
 
 def frequent(continuations: Iterable[Sequence[int]], most: int) -> Retrieved:
-    """Return a tree of at most ``most`` nodes: those through which the most continuations go."""
+    """Return a tree of at most ``most`` nodes. If the continuations have more nodes together, those are taken through
+    which the most continuations go."""
     paths = Counter(tuple(path) for path in continuations)
     times: Counter[tuple[int, ...]] = Counter()
     for path, count in paths.items():

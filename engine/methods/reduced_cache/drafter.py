@@ -1,10 +1,11 @@
 """The target writes from a part of its own keys and values, and nothing checks it: lossy.
 
-The methods that choose keys and values were made for this use; as drafts (``engine.methods.own_cache``) they lose
-nothing. Li et al., SnapKV (NeurIPS 2024); Galim et al., Draft-based Approximate Inference for LLMs (SpecKV, ICLR 2026);
-Zhu et al., SentenceKV (COLM 2025); Yang et al., LServe (MLSys 2025); Lu et al., LongHeads (2024); and others. Each is a
-selector. The prompt is read whole. From its last token on, every token sees only the keys and values that the selector
-chooses. Its own keys and values, which later tokens may read, come from what it saw.
+Methods that choose keys and values (*selectors*) were invented for this use. The method ``engine.methods.own_cache``
+uses the same selectors only for drafting, where they lose nothing. Li et al., SnapKV (NeurIPS 2024); Galim et al.,
+Draft-based Approximate Inference for LLMs (SpecKV, ICLR 2026); Zhu et al., SentenceKV (COLM 2025); Yang et al., LServe
+(MLSys 2025); Lu et al., LongHeads (2024); and others. The prompt is computed with all keys and values, up to its last
+token. From the last token of the prompt on, every token attends only to the keys and values that the selector chooses.
+So the keys and values of the new tokens, to which later tokens may attend, are not those of plain decoding.
 """
 
 from engine.core.sampling import display_distribution, likeliest

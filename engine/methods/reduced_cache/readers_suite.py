@@ -1,8 +1,8 @@
 """`python -m engine bench --suite readers`: are answers about long pages right if most of the page is left out?
 
-The target reads a page and then one question about it; for the next question it starts behind the page again. It
-answers each question by plain decoding, and once with each way of choosing columns. From the question's last token on,
-such a way lets it see an eighth of the columns. The results are counts, not times.
+Each prompt is a page followed by one question about it. The target answers each question several times: by plain
+decoding, and with each selector. A selector chooses an eighth of the columns (the keys and values of a token); from the
+question's last token on, the target attends only to the chosen columns. The results are counts, not times.
 """
 
 from collections.abc import Sequence
@@ -31,8 +31,9 @@ PLAIN = "all columns"
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """Run the suite. A row of the report has, for each kind of page, the number of right answers, and ``both``: how
-    many of the questions that plain decoding answers rightly are answered rightly."""
+    """Run the suite. A row of the report is about one way of choosing columns (keys and values), or about plain
+    decoding. It has, for each kind of page, the number of right answers. both: the number of questions that were
+    answered rightly by this way and by plain decoding."""
     parts = ReducedCacheDrafter.may_use()
     parts_by_role = {role: kind for role, kind in parts.items() if role in paths.parts}
     models = load_models(paths, parts_by_role, "float32", "cpu")
@@ -52,7 +53,7 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
 
 
 def right_answers(models: Models, tokens: int) -> list[dict]:
-    """Return a row for each reader, for pages of ``tokens`` tokens."""
+    """Return a row of the report for each of the ``readers``, for pages of ``tokens`` tokens."""
     tokenizer, names = models.target.tokenizer, readers(models, tokens // PART)
     rows = {
         name: {"reader": name, "tokens": tokens} | dict.fromkeys((*KINDS, "both"), 0)
@@ -72,7 +73,8 @@ def right_answers(models: Models, tokens: int) -> list[dict]:
 
 
 def readers(models: Models, columns: int) -> dict[str, Ours]:
-    """Return plain decoding, and one reader for each way of choosing columns whose models are available."""
+    """Return, by name, plain decoding and one decoder for each selector (way of choosing columns) whose models are
+    available."""
     by_name = {PLAIN: Ours(plain(), models)}
     for key, selector in SELECTORS.items():
         usable = (
@@ -87,8 +89,8 @@ def readers(models: Models, columns: int) -> dict[str, Ours]:
 def answered(
     models: Models, names: dict[str, Ours], prompts: Sequence[Sequence[int]]
 ) -> list[dict[str, str]]:
-    """Return, for each of these prompts, the answer of each reader by name. The beginning that the prompts share is
-    read once."""
+    """Return, for each prompt, the answers of all readers by name. All prompts begin with the same page, which the
+    target runs over only once."""
     shared = len(commonprefix([list(prompt) for prompt in prompts]))
     page = models.target.session(shared)
     page.prefill(prompts[0][:shared])
@@ -104,7 +106,7 @@ def answered(
 
 
 class BehindPage(PromptReading):
-    """A prompt whose beginning another session has read already."""
+    """A prompt that begins with a page for which the target's session ``page`` already has the keys and values."""
 
     def __init__(self, page: Session, prompt: Sequence[int]) -> None:
         super().__init__(prompt[:-1])
