@@ -65,7 +65,8 @@ class Candidate:
 
     @property
     def options(self) -> dict[str, Value]:
-        """The options that are not the usual ones."""
+        """The value of the drafter's size option by name; empty if the drafter has no such option. All other options
+        have their defaults."""
         option = sized(self.cls)
         return {} if option is None else {option.name: self.size}
 
