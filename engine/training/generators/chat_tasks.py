@@ -45,7 +45,7 @@ def _subjects(text: str) -> list[str]:
 
 
 def story(rng: random.Random, vocabulary: Vocabulary) -> Turns:
-    """A request for a story about one or two words, and a story of the corpus that has these words at its beginning."""
+    """A request for a story about one or two words, with a story of the corpus whose beginning has these words."""
     while True:
         text = (
             rng.choice(vocabulary.stories)
@@ -166,8 +166,8 @@ def copy(rng: random.Random, vocabulary: Vocabulary) -> Turns:
 
 
 def record(rng: random.Random, vocabulary: Vocabulary) -> Turns:
-    """A request for a record, table, form or letter of the generator ``records``, in the words of its prompt or similar
-    words."""
+    """A request for a record, table, form or letter, as the generator ``records`` makes it, in that generator's
+    wording or similar words."""
     prompt, answer = rng.choice(
         [records.json_lines, records.json_lines, records.table, records.form, records.letter]
     )(rng, vocabulary)
