@@ -1,4 +1,4 @@
-"""The answer of a tuning: one sentence, and what follows from it."""
+"""The answer of a tuning: one sentence that recommends a drafter or plain decoding, with the figures behind it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from engine.tune.candidates import Candidate, Key
 from engine.tune.speed_prediction import PAYS, Speed, why
 
 Speeds = Mapping[tuple[Key, int], Speed]
-"""By candidate and number of texts."""
+"""(key of a candidate, number of texts written at a time) -> the candidate's speed."""
 TIE = 0.02
-"""Share of the speed by which a larger draft must be better."""
+"""Of one drafter's sizes, a larger one is recommended only if it is faster than a smaller one by more than this share
+of the speed."""
 TOO_GOOD = 1.05
-"""Times its tokens a step. A lossless step cannot gain more than it writes, so plain decoding was measured at a bad moment."""
+"""A speedup above this multiple of the tokens per step is not believed. A lossless step cannot be faster than plain
+decoding by more than the number of tokens that it writes, so plain decoding was measured while the machine was
+busy."""
 
 
 def ranked(candidates: Sequence[Candidate], speeds: Speeds, texts: int) -> list[Candidate]:
-    """The fastest first, as far as their speeds are known."""
+    """The candidates whose speeds for ``texts`` texts at a time are known, the fastest first."""
     known = [candidate for candidate in candidates if (candidate.key, texts) in speeds]
     return sorted(known, key=lambda candidate: speeds[candidate.key, texts].ratio, reverse=True)
 
@@ -24,7 +27,8 @@ def ranked(candidates: Sequence[Candidate], speeds: Speeds, texts: int) -> list[
 def near(
     candidates: Sequence[Candidate], speeds: Speeds, texts: int, margin: float
 ) -> list[Candidate]:
-    """The fastest first, and those that are slower by no more than this share."""
+    """The fastest candidate, and after it all candidates that are slower by at most the share ``margin`` of its
+    speed."""
     known = ranked(candidates, speeds, texts)
     return [
         candidate
@@ -34,8 +38,9 @@ def near(
 
 
 def best(candidates: Sequence[Candidate], speeds: Speeds, texts: int) -> Candidate | None:
-    """The fastest; of those of one drafter and rule that come near to it, the one that drafts least. Checked ones go before
-    predicted ones."""
+    """The recommended candidate: the fastest one, or a smaller size of the same drafter and rule that is nearly as
+    fast (``TIE``). Candidates with only a predicted speed are considered only if no candidate has a checked one. None
+    if no speed is known."""
     known = ranked(candidates, speeds, texts)
     known = [
         candidate for candidate in known if speeds[candidate.key, texts].checked is not None
@@ -52,8 +57,12 @@ def best(candidates: Sequence[Candidate], speeds: Speeds, texts: int) -> Candida
 
 
 def crossing(ratios: Mapping[int, float]) -> list[int]:
-    """By number of texts, times plain decoding: the last number, from the fewest, at which drafting pays, and the next, at which it
-    does not; as far as there are such."""
+    """The two measured numbers of texts between which drafting stops paying: the last at which it still pays, and the
+    next one.
+
+    ratios: number of texts -> speed as a multiple of plain decoding's. The result has one number if drafting pays at
+    all numbers (the largest number) or already does not pay at the fewest (this number); it is empty without ratios.
+    """
     before: list[int] = []
     for count in sorted(ratios):
         if ratios[count] < 1:
@@ -63,8 +72,8 @@ def crossing(ratios: Mapping[int, float]) -> list[int]:
 
 
 def off_above(candidate: Candidate, speeds: Speeds, texts: Sequence[int]) -> int | None:
-    """The most texts at a time up to which the candidate is faster than plain decoding, between two measured numbers along a line;
-    None where it is as far as was measured."""
+    """The most texts at a time for which the candidate is still faster than plain decoding, interpolated linearly
+    between two measured numbers of texts. None if it is faster at every measured number."""
     known = [count for count in texts if (candidate.key, count) in speeds]
     ratios = {count: speeds[candidate.key, count].ratio for count in known}
     *before, last = crossing(ratios) or [None]
@@ -84,8 +93,8 @@ def answer(
     texts: Sequence[int],
     link: Mapping,
 ) -> dict | None:
-    """The ``answer`` line, for one text at a time; None where nothing can be compared. link: prompt, temperature and seed of a run
-    that shows it."""
+    """The ``answer`` line, which recommends a candidate for one text at a time; None if no speed of a candidate is
+    known. link: prompt, temperature and seed of an example run with the recommended drafter."""
     first = best(candidates, speeds, texts=1)
     if first is None:
         return None

@@ -27,20 +27,21 @@ from engine.sizes.preparing import prepare
 from engine.tune.kept_counts import Counts, counted
 
 ALL = "all"
-"""The kind under which the counts of all prompts stand."""
+"""The key in ``Candidate.counts`` of the counts over prompts of all kinds."""
 
 Key = tuple[str, int, str]
-"""Drafter, size and rule."""
+"""(key of a drafter, draft size, key of a rule), by which a candidate is identified."""
 
 
 @dataclass
 class Candidate:
-    """A drafter, a size and a rule, with their counts.
+    """A drafter with a draft size and a rule, and the counts of the texts that it has written so far.
 
-    size: the value of the option ``sized``, or for a drafter without one the most nodes of its steps. prompts: how many, from the
-    first, have been written. counts: by kind of prompt, and under ALL. beside: tokens and milliseconds of plain decoding, which
-    wrote after the same prompts at about the same time: a machine may be busier at another. earlier: counts of all kinds and
-    ``beside``, by the number of prompts after which they stood so.
+    size: the value of the option ``sized``; for a drafter without this option, the most nodes of its drafts. prompts:
+    the candidate has written a text after each of the first ``prompts`` prompts. counts: kind of prompt -> counts, and
+    ``ALL`` -> counts over all kinds. beside: the tokens and milliseconds of plain decoding's texts after the same
+    prompts, written at about the same time, because the machine may be busier at other times. earlier: number of
+    prompts -> the counts of all kinds and ``beside`` as they were after this many prompts.
     """
 
     cls: type[Drafter]
@@ -72,7 +73,7 @@ class Candidate:
 
     @property
     def named(self) -> dict:
-        """The fields by which the lines of a record name it."""
+        """The fields by which the lines of a record identify this candidate."""
         return {
             "drafter": self.cls.key,
             "options": self.options,
@@ -83,7 +84,8 @@ class Candidate:
     def request(
         self, models: Models, prompt: ChatPrompt, sampling: Sampling, count: int
     ) -> TextRequest:
-        """A text by a drafter and a rule of its own. It remembers nothing of other texts."""
+        """The request to write ``count`` tokens after a prompt, with a new drafter and rule and an empty memory, so
+        that the drafter knows nothing of other texts."""
         made = self.cls.build(resolve(self.cls.key, self.cls.options, self.options), models)
         rule, tokens = verifier(self.rule), prompt.tokens
         return TextRequest(made, rule, sampling, tokens, count, Memory(), ends=prompt.ends)
@@ -97,7 +99,8 @@ class Candidate:
         reading: PromptReading | None = None,
         recorded: bool = False,
     ) -> Iterator[Step]:
-        """Write a text. Each step holds the engine's lock by itself, so that other runs can go on between two of them."""
+        """Write a text after a prompt, and yield its steps. The engine's lock is held only during each step, so other
+        runs can take their steps in between."""
         target, length = models.target, len(prompt.tokens)
         with ENGINE_LOCK:
             request = self.request(models, prompt, sampling, count)
@@ -116,12 +119,13 @@ class Candidate:
             written.close()
 
     def write(self, models: Models, *text) -> Counts:
-        """Write a text and count it. text: as for ``steps``."""
+        """Write a text and return its counts. text: the other arguments of ``steps``."""
         # on a GPU only recorded steps say what was judged
         return counted(self.steps(models, *text, recorded=models.target.asynchronous))
 
     def add(self, kind: str, counts: Counts, plainly: Counts) -> None:
-        """Take the counts of the next prompt's text, and of plain decoding's."""
+        """Add the counts of the candidate's text after the next prompt, and those of plain decoding's text after the
+        same prompt. kind: the kind of the prompt."""
         for name in (kind, ALL):
             self.counts.setdefault(name, Counts()).add(counts)
         tokens, spent = self.beside
@@ -129,31 +133,33 @@ class Candidate:
         self.wrote(self.prompts + 1)
 
     def wrote(self, prompts: int) -> None:
-        """Remember the present counts as those after ``prompts`` prompts."""
+        """Note that texts after ``prompts`` prompts have been counted, and store a copy of the counts in
+        ``earlier``."""
         self.prompts = prompts
         self.earlier[prompts] = deepcopy(self.all), self.beside
 
     def after(self, prompts: int) -> Candidate:
-        """The candidate as it stood after ``prompts`` prompts, all kinds together; as it stands now if that state was not kept."""
+        """A copy of the candidate with its counts as they were after ``prompts`` prompts, for all kinds together; with
+        the present counts if no copy was stored at that number."""
         counts, beside = self.earlier.get(prompts, (self.all, self.beside))
         return replace(self, prompts=prompts, counts={ALL: counts}, beside=beside)
 
 
 def plain(sampling: Sampling) -> Candidate:
-    """Plain decoding, with which all others are compared."""
+    """The candidate for plain decoding, with which all others are compared."""
     cls = next(cls for cls in drafters().values() if cls.family == "none")
     return Candidate(cls, 0, cls.own_rule(sampling))
 
 
 def sized(cls: type[Drafter]) -> Option | None:
-    """The option that says how much is drafted."""
+    """The drafter's option that sets how many tokens are drafted; None if the drafter has no such option."""
     name = cls.size_option or "length"
     return next((o for o in cls.options if o.name == name and o.type == "int"), None)
 
 
 def usual(cls: type[Drafter], sampling: Sampling, models: Models | None = None) -> Candidate:
-    """A drafter in its usual size, with its own rule. models: used to build a drafter without a size option, which then says how
-    many nodes it drafts."""
+    """The candidate with the drafter's usual size and the drafter's own rule. models: needed only for a drafter
+    without a size option. The drafter is built with these models, and its ``most_nodes`` is the size."""
     option = sized(cls)
     if option is None:
         size = (
@@ -165,13 +171,14 @@ def usual(cls: type[Drafter], sampling: Sampling, models: Models | None = None) 
 
 
 def at_first(cls: type[Drafter], sampling: Sampling, models: Models) -> list[Candidate]:
-    """A drafter in its usual size and in the largest worth trying: one may be good only when it drafts far."""
+    """Two candidates of a drafter: its usual size, and the largest size worth trying, because some drafters are good
+    only with long drafts. One candidate if both sizes are equal."""
     candidate = usual(cls, sampling, models)
     return list({each.size: each for each in (candidate, in_sizes(candidate)[-1])}.values())
 
 
 def in_sizes(candidate: Candidate) -> list[Candidate]:
-    """The same drafter in all sizes worth trying, itself included."""
+    """The candidates with the same drafter and rule in all sizes worth trying; the given candidate is one of them."""
     option = sized(candidate.cls)
     if option is None:
         return [candidate]
@@ -184,7 +191,8 @@ def in_sizes(candidate: Candidate) -> list[Candidate]:
 
 
 def by_other_rules(candidate: Candidate, sampling: Sampling) -> list[Candidate]:
-    """The same drafter and size under every other rule that keeps the target's law."""
+    """The candidates with the same drafter and size under every other rule that keeps the target's law. None at
+    temperature 0, where all rules keep the same tokens."""
     cls, kinds = candidate.cls, candidate.cls.kinds(sampling)
     if sampling.greedy:
         return []  # all of them keep the same tokens
@@ -199,8 +207,8 @@ def by_other_rules(candidate: Candidate, sampling: Sampling) -> list[Candidate]:
 
 
 def worth_trying(paths: ModelPaths, sampling: Sampling) -> list[type[Drafter]]:
-    """The drafters whose parts are at hand, that keep the target's text, and of which a size can be chosen: those that declare one,
-    and those that copy from the text without any model."""
+    """The drafters that are tried if the user names none. Their models are present, they keep the target's law, and
+    they either have a size option or copy from the text without a model."""
     return [
         cls
         for cls in drafters().values()
@@ -214,8 +222,8 @@ def worth_trying(paths: ModelPaths, sampling: Sampling) -> list[type[Drafter]]:
 def chosen(
     keys: Iterable[str] | None, paths: ModelPaths, sampling: Sampling
 ) -> list[type[Drafter]]:
-    """The drafters of these keys; None: those worth trying. Raises UserError for one that is unknown, whose parts are missing,
-    or that cannot take part."""
+    """The drafters with these keys; for None, the drafters of ``worth_trying``. Raises UserError for a key that is
+    unknown, or for a drafter whose models are missing or that cannot take part in a tuning."""
     if keys is None:
         return worth_trying(paths, sampling)
     classes = [drafter(key) for key in dict.fromkeys(keys)]
@@ -230,7 +238,7 @@ def chosen(
 
 
 def _obstacle(cls: type[Drafter], sampling: Sampling) -> str | None:
-    """Why a drafter cannot take part, in a sentence."""
+    """A sentence that says why a drafter cannot take part in a tuning; None if it can."""
     if cls.loop != "speculative":
         return f"{cls.title} writes in a loop of its own and cannot share passes with other texts."
     if not rule_for(None, cls, sampling).lossless_with(cls.kinds(sampling)):
@@ -239,5 +247,5 @@ def _obstacle(cls: type[Drafter], sampling: Sampling) -> str | None:
 
 
 def needed(classes: Collection[type[Drafter]]) -> Mapping[str, str]:
-    """Role -> kind of all parts that these drafters take."""
+    """Role -> kind, for all models besides the target that these drafters need."""
     return {role: kind for cls in classes for role, kind in cls.needs.items()}

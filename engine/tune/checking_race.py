@@ -1,4 +1,5 @@
-"""The predicted best, checked by running: candidates and plain decoding write after the same prompts, in turn."""
+"""Checks the predicted best candidates by running them: they and plain decoding take turns at writing texts after the
+same prompts."""
 
 from __future__ import annotations
 
@@ -19,30 +20,35 @@ from engine.tune.candidates import Candidate
 from engine.tune.kept_counts import steady_sum
 
 GROUP = 6
-"""Prompts of a turn of one text at a time. Neighbours are of different kinds, so turns are alike."""
+"""How many prompts a turn has when one text is written at a time. Neighbouring prompts are of different kinds, so all
+turns are alike."""
 FEWEST, SECONDS = 3, 2.0
-"""Such turns of each candidate, at least, and the time after which no other begins."""
+"""When one text is written at a time: each candidate has at least FEWEST turns, and no new round of turns begins after
+SECONDS seconds per candidate."""
 TURN = 0.25
-"""Seconds of a turn of several texts at a time."""
+"""The length of a turn, in seconds, when several texts are written at a time."""
 
 Speeds = list[float | None]
-"""Tokens a second of each candidate, of all texts together while they are written; None where nothing was written yet."""
+"""For each candidate, its tokens per second over all texts that it writes at a time; None if it has not written any
+token yet."""
 
 
 def sampled(texts: int) -> int:
-    """After how many prompts, from the first, so many texts at a time are written; one at a time also after more, if time is left."""
+    """After how many of the first prompts texts are written, if ``texts`` texts are written at a time. With one text
+    at a time, more prompts follow while there is time left."""
     return GROUP * (FEWEST if texts == 1 else max(2, 1 + ceil(texts / GROUP)))
 
 
 class Stretch:
-    """Steps of one candidate; others may come when they are over. speed: of all steps so far."""
+    """The steps of one candidate, which can be taken in several turns. speed: tokens per second over all steps so
+    far."""
 
     def __init__(self, steps: Iterator[Step]) -> None:
         self.steps = steps
         self._tokens, self._times = 0, []
 
     def go_on(self, seconds: float = float("inf")) -> bool:
-        """Take steps for so long. Returns whether there are more."""
+        """Take steps for this many seconds. Returns whether steps are left."""
         began = perf_counter()
         for step in self.steps:
             self._tokens += len(step.output)
@@ -58,7 +64,8 @@ class Stretch:
 
 
 class Race:
-    """candidates: plain decoding among them. beside: the target as it reads several texts."""
+    """Measures the speeds of several candidates by letting them write in turn. candidates: include plain decoding.
+    beside: the target opened for passes over several texts; None: the target of ``models``."""
 
     def __init__(
         self,
@@ -72,12 +79,17 @@ class Race:
         self._text = sampling, new_tokens
 
     def run(self, prompts: Sequence[ChatPrompt], texts: int) -> Iterator[Speeds]:
-        """The speeds so far, after each turn of all."""
+        """Yields, after each turn, the speeds of all candidates so far. texts: how many texts are written at a
+        time."""
         return self._alone(prompts) if texts == 1 else self._together(prompts, texts)
 
     def _alone(self, prompts: Sequence[ChatPrompt]) -> Iterator[Speeds]:
-        """All steps of all turns, so that a prompt counts as it does in a prediction. Before, each writes one text that does not
-        count, so that no pass waits while its graph is made."""
+        """Yields the speeds after each turn when one text is written at a time. A turn has all steps of its texts, so
+        every prompt has the same weight as in the prediction.
+
+        First each candidate writes one text that is not timed, so that no timed pass has to wait for the compilation
+        of its graph.
+        """
         for candidate in self._candidates:
             candidate.write(self._models, prompts[0], *self._text)
         stretches = [Stretch(iter(())) for _ in self._candidates]
@@ -96,7 +108,8 @@ class Race:
                 return
 
     def _together(self, prompts: Sequence[ChatPrompt], texts: int) -> Iterator[Speeds]:
-        """All steps until fewer texts are left than are to be written at a time: all write the same texts."""
+        """Yields the speeds after each turn when ``texts`` texts are written at a time. A candidate's steps end when
+        fewer unfinished texts are left than that. All candidates write the same texts."""
         some = [*islice(cycle(prompts), sampled(texts))]
         for candidate in self._candidates:  # as above
             Stretch(self._steps(candidate, some[:texts], texts)).go_on()

@@ -1,4 +1,5 @@
-"""The cost of a pass on this machine, by rows, texts and length of the text."""
+"""The measured cost of a pass on this machine, by the number of rows (token positions that the pass computes), the
+number of texts that share the pass, and the tokens that each text already has."""
 
 from __future__ import annotations
 
@@ -11,21 +12,23 @@ from engine.sizes.verify_cost import prepared
 
 ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 JOINT_ROWS = (1, 2, 4, 8, 16, 32, 64)
-"""Of each text in a pass over several; such passes are padded to one of these numbers."""
+"""How many rows of each text a pass over several texts may have; passes are padded to the next of these numbers."""
 LONG_ROWS, DRAFT_ROWS = (1, 8), (1, 2, 4, 8)
 MOST_ROWS = 256
-"""Of all texts in a pass."""
+"""The most rows of a measured pass over several texts, summed over the texts."""
 DEAREST = 1500.0
-"""Milliseconds; where a pass takes longer, passes over more rows are not measured."""
+"""Once a pass takes more than this many milliseconds, passes over more rows are not measured."""
 
 Place = tuple[str, int, int]
-"""``target`` or ``draft``, texts in the pass, tokens that each has read."""
+"""("target" or "draft" for the draft model, number of texts in the pass, number of tokens that each text already
+has)."""
 
 
 @dataclass
 class CostTable:
-    """usual: the length of a text for which costs are looked up. entries: milliseconds by place and rows. longest: the length of
-    the longest text; the buffers of several texts at a time have its size.
+    """Measured costs of passes. usual: the length in tokens of a typical text, at which costs are looked up. entries:
+    place -> number of rows -> milliseconds. longest: the length in tokens of the longest text. The target opened for
+    several texts has buffers of that length, so its passes are measured at that length.
     """
 
     usual: int
@@ -33,12 +36,13 @@ class CostTable:
     longest: int = 0
 
     def add(self, line: Mapping) -> None:
-        """Raises KeyError, TypeError or ValueError for a line that is no ``cost`` line."""
+        """Add the measurement in a ``cost`` line. Raises KeyError, TypeError or ValueError for any other line."""
         place = str(line["what"]), int(line["texts"]), int(line["context"])
         self.entries.setdefault(place, {})[int(line["rows"])] = float(line["milliseconds"])
 
     def milliseconds(self, rows: float, texts: int) -> float | None:
-        """Milliseconds of a target pass over ``rows`` rows of each of ``texts`` texts; None if no such pass was measured."""
+        """The milliseconds of a pass of the target over ``rows`` rows of each of ``texts`` texts, interpolated between
+        measured numbers of rows; None if passes over this number of texts were not measured."""
         costs = self.entries.get(("target", texts, self._context(texts)))
         if not costs or 1 not in costs:
             return None
@@ -50,7 +54,8 @@ class CostTable:
         return self.usual if texts == 1 else max(self.usual, self.longest)
 
     def of_one_text(self, target: LanguageModel, draft: LanguageModel | None) -> Iterator[dict]:
-        """Measure the missing costs, a ``cost`` line each."""
+        """Measure the costs for one text that are not in the table yet; yields a ``cost`` line for each. draft: the
+        draft model, or None."""
         longest = min(target.max_context - max(ROWS) - 1, 4 * self.usual)
         yield from self._measured("target", target, 1, self.usual, ROWS)
         if longest > self.usual:
@@ -59,8 +64,9 @@ class CostTable:
             yield from self._measured("draft", draft, 1, self.usual, DRAFT_ROWS)
 
     def of_several(self, target: LanguageModel, texts: Sequence[int], most: int) -> Iterator[dict]:
-        """Measure passes over several texts, a ``cost`` line each. target: the target as opened for several texts. texts: the numbers
-        of texts. most: the most rows that one text needs."""
+        """Measure the costs of passes over several texts that are not in the table yet; yields a ``cost`` line for
+        each. target: the target opened for several texts. texts: the numbers of texts. most: the most rows that one
+        text needs."""
         for count in texts:
             if count > 1:
                 rows = [
@@ -88,7 +94,8 @@ class CostTable:
 
 
 def interpolated(costs: Mapping[int, float], at: float) -> float:
-    """Between measured points along a line; beyond the last, along the line from the first to the last."""
+    """The cost at the number of rows ``at``: linear between the two neighbouring measured numbers. Beyond the largest
+    measured number, it lies on the line through the first and the last measured point."""
     places = sorted(costs)
     if at <= places[0] or len(places) == 1:
         return costs[places[0]]

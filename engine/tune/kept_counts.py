@@ -1,4 +1,4 @@
-"""How many drafted tokens were kept: counted over texts that a drafter has really written."""
+"""Counts how many drafted tokens are accepted, from the steps of texts that a candidate has written."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from engine.core.step import STAGES, Step
 from engine.trace.recording import Totals
 
 LONGEST = 2.0
-"""Times the ninth decile: more of a step's time does not count."""
+"""A step's time counts up to this multiple of the ninth decile of all step times; see ``steady_sum``."""
 
 
 @dataclass
 class Counts:
     """Counts of drafted and accepted tokens over some texts.
 
-    positions: [reached, accepted] by place in the draft; reached: steps in which everything before the place was kept and
-    something was drafted there. drafted: nodes. draft_passes: of a draft model. lengths: steps by the number of nodes that they drafted. milliseconds: sums by
-    stage, without the reading of the prompts.
+    drafted: the number of drafted nodes. draft_passes: the number of passes of the draft model. positions: for each
+    position in the draft, [reached, accepted]. A step counts as reached if it drafted a token at the position and all
+    drafted tokens before it were accepted. lengths: lengths[n] is the number of steps that drafted n nodes.
+    milliseconds: stage -> the sum of its times over all steps, without the pass over the prompt.
     """
 
     steps: int = 0
@@ -38,7 +39,7 @@ class Counts:
         return cls(*counts, positions, [int(steps) for steps in line["lengths"]], spent)
 
     def to_dict(self) -> dict:
-        """The fields of an ``acceptance`` line."""
+        """The counts as fields of an ``acceptance`` line."""
         positions = [
             {"position": place, "reached": reached, "accepted": accepted}
             for place, (reached, accepted) in enumerate(self.positions, 1)
@@ -79,17 +80,18 @@ class Counts:
 
     @property
     def kept_share(self) -> float | None:
-        """The share of the reached tokens that were kept; None if nothing was drafted."""
+        """The share of reached positions (see ``positions``) at which the drafted token was accepted; None if nothing
+        was drafted."""
         reached = sum(place[0] for place in self.positions)
         return sum(place[1] for place in self.positions) / reached if reached else None
 
     def usual(self, *stages: str) -> float:
-        """Milliseconds of a step, of these stages or of all."""
+        """The mean milliseconds of a step that are spent in these stages; without arguments, in all stages."""
         return sum(self.milliseconds[stage] for stage in stages or STAGES) / self.steps
 
 
 def counted(steps: Iterator[Step]) -> Counts:
-    """The counts of a text that is written to its end."""
+    """The counts of one text: takes all of its steps."""
     totals, lengths, drafted = Totals(), [], 0
     times: list[Mapping[str, float]] = []
     for step in steps:
@@ -106,10 +108,10 @@ def counted(steps: Iterator[Step]) -> Counts:
 
 
 def steady_sum(milliseconds: Iterable[float]) -> float:
-    """The sum of these times of steps, none of them counted as more than twice the ninth decile.
+    """The sum of the times of steps, where each step counts as at most twice the ninth decile (``LONGEST``).
 
-    A step that waits while a graph is made, or while another process has the processor, then counts as a long step. One such
-    step may take as long as all others of its text, and comes once, not in every text.
+    A step may wait while a graph is compiled, or while another process uses the processor. Such a step can take as
+    long as all other steps of its text together, but most texts have none, so it must not decide the sum.
     """
     ordered = sorted(milliseconds)
     if not ordered:

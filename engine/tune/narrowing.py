@@ -1,7 +1,9 @@
-"""Chooses the candidates that write on: those that may still turn out to be the fastest.
+"""Chooses which candidates go on writing: the fastest so far, and those that chance may have made look slower than
+they are.
 
-Successive halving (Jamieson and Talwalkar, Non-stochastic Best Arm Identification and Hyperparameter Optimization, 2016) bounds how
-many they are. Fewer go on where the others have fallen behind by more than chance explains (Maron and Moore, Hoeffding Races, 1994).
+The number of candidates is bounded by successive halving (Jamieson and Talwalkar, Non-stochastic Best Arm
+Identification and Hyperparameter Optimization, 2016). Candidates are also dropped earlier if they are slower by more
+than chance explains (Maron and Moore, Hoeffding Races, 1994).
 """
 
 from __future__ import annotations
@@ -13,13 +15,17 @@ from engine.tune.answering import Speeds, near
 from engine.tune.candidates import Candidate
 
 SOON, FIRST = 2, 6
-"""Prompts of the first two rounds: after SOON only those go that are far behind."""
+"""The numbers of prompts of the first two comparisons. After SOON prompts, the margin for chance is still wide, so
+only candidates that are far slower are dropped."""
 ROUNDS = (SOON, FIRST, 12, 24)
-"""Prompts after which candidates are compared. After the last, those that are left differ by too little to matter."""
+"""After how many prompts the candidates are compared. No comparison follows the last, because the remaining candidates
+then differ too little to matter."""
 STRAYS, OTHER_SIZE = 0.35, 0.3
-"""By what share a gain on one prompt strays from that on many, and by what share another size of a drafter may be faster."""
+"""STRAYS: the share by which a gain measured on one prompt typically differs from the gain on many prompts.
+OTHER_SIZE: the share by which another size of a drafter may be faster."""
 KEPT, FINALISTS = 12, 3
-"""Candidates that write after more than the first prompts, and that are checked; at most."""
+"""KEPT: the most candidates that go on writing after FIRST prompts. FINALISTS: the most candidates that are checked by
+running."""
 
 
 def margin(prompts: int) -> float:
@@ -34,9 +40,13 @@ def still_in(
     prompts: int,
     slack: float = 0.0,
 ) -> list[Candidate]:
-    """The fastest for one text after so many prompts, and those that may turn out to be faster; for each other number of texts the
-    fastest, unless one of these may be faster there. slack: the share by which each may do better in another size; with it, any
-    number go on."""
+    """The candidates that go on writing after ``prompts`` prompts. They are the fastest candidate for one text at a
+    time, and all candidates whose measured speed is so near to it that they may turn out to be faster.
+
+    For each other number in ``texts``, the fastest candidate at that number is added, unless one of those already
+    chosen is near enough to it at that number. slack: the share by which a candidate may become faster with another
+    size; if it is not 0, the number of candidates is not limited.
+    """
     most = len(candidates) if slack else max(FINALISTS, KEPT * FIRST // prompts)
     chosen = near(candidates, speeds, 1, slack + margin(prompts))[:most]
     for count in texts:

@@ -1,4 +1,4 @@
-"""A tuning with its models open and its prompts read. Nothing has been measured."""
+"""A tuning whose models are loaded and whose prompts are tokenized, before any measurement."""
 
 from __future__ import annotations
 
@@ -23,11 +23,16 @@ from engine.tune.tuning_request import TuningRequest
 
 
 class OpenedTuning:
-    """prompts: as they were asked, and as the target is fed them. first: every drafter in its usual size and in a large one. draft: the draft model,
-    if there is one. exact: whether the texts are those of plain decoding, and not only up to rounding."""
+    """The loaded models, tokenized prompts and first candidates of a tuning.
+
+    prompts: pairs of the user's prompt and the tokens that the target receives. first: for every drafter, the
+    candidates with its usual size and with a large one. draft: the draft model, or None. exact: whether the precision
+    is so high that texts equal plain decoding's exactly, not only up to rounding.
+    """
 
     def __init__(self, request: TuningRequest, sampling: Sampling) -> None:
-        """Raises UserError, one sentence, for models, drafters and prompts that do not fit."""
+        """Load the models and tokenize the prompts. Raises UserError, one sentence, for models, drafters and prompts
+        that do not fit."""
         _check(request)
         classes = chosen(request.drafters, request.models, sampling)
         needs = dict(needed(classes))
@@ -57,7 +62,7 @@ class OpenedTuning:
 
     @cached_property
     def beside(self) -> LanguageModel | None:
-        """The target as it reads several texts; None where one at a time is enough."""
+        """The target opened for passes over several texts; None if only one text at a time is asked for."""
         return side_by_side(self.models.target, self._path) if len(self.texts) > 1 else None
 
     def _header(self, request: TuningRequest, sampling: Sampling) -> dict:
@@ -98,7 +103,8 @@ def _check(request: TuningRequest) -> None:
 
 
 def _read(target: LanguageModel, request: TuningRequest) -> list[tuple[PromptText, ChatPrompt]]:
-    """The prompts that leave room for a text. A target that converses is asked each as a user's turn."""
+    """The prompts, with their tokens, that leave room in the target's context for the new tokens. If the target has a
+    chat template, each prompt is a user's turn. Raises UserError if no prompt is left."""
     read, room, why = [], target.max_context - request.new_tokens, ""
     turns = has_template(target)
     for asked in request.prompts.prompts:
@@ -117,6 +123,7 @@ def _read(target: LanguageModel, request: TuningRequest) -> list[tuple[PromptTex
 
 
 def _size_of(model: LanguageModel) -> dict:
-    """Name, parameters, and the bytes of the weights as they are held here."""
+    """The model's name, its number of parameters, and the bytes of its weights in the type in which they are
+    loaded."""
     size = model.dtype.itemsize * model.parameters
     return {"name": model.name, "parameters": model.parameters, "weight_bytes": size}
