@@ -7,8 +7,9 @@ from engine.parts.loading import Models
 
 
 def prepare(models: Models, drafter: Drafter, nodes: int, coming: Expected, greedy: bool) -> None:
-    """Let the drafter and the language models compile what a run needs: passes over the prompt and over drafts of up
-    to ``nodes`` nodes, and, if the drafter drafts whole chains in one graph, these as well. coming: the expected
+    """Let the drafter and the language models compile what a run needs: passes over the prompt, and passes over drafts
+    of up to ``nodes`` nodes. If the drafter's models write whole chains of their own likeliest tokens
+    (``reads_chains``) and the run is greedy, passes for these chains are compiled as well. coming: the expected
     lengths of the text."""
     drafter.expect(coming)
     models.target.expect(drafter.feature_layers, nodes, coming)

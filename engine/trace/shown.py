@@ -37,9 +37,10 @@ def node_probabilities(tree: DraftTree, shown: Tensor | None) -> list[float | No
 
 
 def distributions(step: Step, shown: Tensor | None) -> Iterator[tuple[int, dict[str, Pairs]]]:
-    """Yields the distributions along the walk, the path that the rule followed from the root: pairs of a node and its
-    p, q and residual over the same few tokens. Nodes for which the target computed no distribution are skipped. If
-    there is no q or no residual at a node, its list is empty. shown: as in ``node_probabilities``."""
+    """Yields the distributions along the walk, the path that the rule followed from the root: pairs of a node (or
+    ROOT) and the p, q and residual of the token after it, over the same few tokens. Nodes for which the target
+    computed no distribution are skipped. If there is no q or no residual at a node, its list is empty. shown: as in
+    ``node_probabilities``."""
     if shown is None:
         return
     p = shown.numpy()

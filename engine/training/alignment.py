@@ -1,7 +1,7 @@
 """Compares divergences for aligning a draft model with its target.
 
-Each divergence trains a copy of the same start on the same batches; the copies are measured on held-out text of the
-target.
+For each divergence, a copy of the same draft model is trained on the same batches. The trained copies are then
+measured on held-out text of the target.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Text = tuple[int, list[int]]  # length of the prompt, all token ids
 def own_texts(
     target, prompts: list[list[int]], new_tokens: int, temperature: float, seed: int
 ) -> list[Text]:
-    """The texts that the target writes after these prompts, with the lengths of the prompts. Temperature 0 is
-    greedy."""
+    """The texts that the target writes after these prompts, as pairs (length of the prompt, tokens of prompt and
+    answer). Temperature 0 is greedy."""
     torch.manual_seed(seed)
     texts = []
     for prompt in prompts:

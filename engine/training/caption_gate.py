@@ -23,8 +23,8 @@ from engine.training.common import say
 from engine.training.loop import Budget, fit
 
 PRICE = 0.1
-"""The cost of seeing a picture: nats per token for one row (hidden vector) per patch of the picture, proportionally
-less for fewer rows."""
+"""The cost, in nats per token, of seeing a picture with one row (hidden vector) for each of its patches. Fewer rows
+cost proportionally less."""
 LEARNED = 2  # how many of ``OPERATORS`` have weights; they are the last ones
 
 

@@ -1,5 +1,5 @@
-"""The recipe `captions`: trains a target that sees pictures and films, its draft model, and three parts of drafters:
-the gate of ``specvlm``, the cell of ``msd`` and the cell of ``flash_mm``.
+"""The recipe `captions`: trains a target that sees pictures and films, its draft model, and what three drafters need
+besides: the gate of ``specvlm``, the cell of ``msd`` and the cell of ``flash_mm``.
 
     python -m engine.training captions        -> <models>/families/captions, 105 minutes of one thread
 
@@ -155,8 +155,8 @@ def msd_loss(
 
 def flash_loss(cell: LatentCell, target: CaptionsForCausalLM, batch: Batch) -> Tensor:
     """FLASH's loss on the answers of a batch. From each token, the cell drafts K features at once: that of the token
-    itself and those of the next K - 1 tokens. The loss is the sum of EAGLE's losses for these K features. Tokens that
-    belong to another text than the first do not enter it."""
+    itself and those of the next K - 1 tokens. The loss is the sum of EAGLE's losses for these K features. Those of the
+    next tokens that belong to another text are left out."""
     features, law, embedded, states = _taught(target, batch)
     patches = batch.patches.shape[1]
     drafted_features = flash_features(cell, batch, features, embedded, states)

@@ -172,8 +172,8 @@ def unrolled(
     drafted: Tensor | None = None,
 ) -> Iterator[Tensor]:
     """Yields the cell's states [S, T - 1, H] after each step. The first step receives the target's features. In step k
-    (from 0), row i predicts feature i + 1 + k. The last k rows of step k have no token as input, because the window
-    ends, so they are useless.
+    (from 0), row i predicts feature i + 1 + k. The last k rows of step k are useless, because the window has no tokens
+    left as their inputs.
 
     features: [S, T, n*Ht]. tokens: int64 [S, T]. drafted: the tokens that each row receives in the steps after the
     first, int64 [S, T - 1, steps - 1 or more]; None: the tokens of the text.

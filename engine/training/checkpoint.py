@@ -1,5 +1,5 @@
-"""Writes and loads checkpoints, each by one rename, so that an incomplete checkpoint never exists; and exports models
-in Hugging Face's format in bf16."""
+"""Writes and loads checkpoints, and exports models in Hugging Face's format in bf16. A file gets its name only when it
+is complete, so an incomplete checkpoint is never loaded."""
 
 from __future__ import annotations
 

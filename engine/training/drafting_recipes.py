@@ -74,8 +74,8 @@ def _windows(args, tok, seed: int) -> MixedWindows:
 
 
 def divergences(args) -> None:
-    """The recipe `divergences`: trains copies of the draft model, each by another divergence but on the same tokens,
-    and writes their figures to a file. The draft model in use does not change."""
+    """The recipe `divergences`: trains copies of the draft model, each by a different divergence but on the same
+    tokens, and writes their figures to a file. The draft model in use does not change."""
     need_data(args)
     tok, teacher = folder_tokenizer(args), open_model(args, "target")
     pairs = _windows(args, tok, seed=2)

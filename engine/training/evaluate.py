@@ -76,8 +76,8 @@ def complete(
 
 
 def _asked_in_chat(task):
-    """A function that makes (prompt, answer) pairs from a chat task: the prompt is its first question in the chat
-    template."""
+    """A function that makes (prompt, answer) pairs from a chat task. The prompt is the task's first question in the
+    chat template, and the answer is the task's first answer."""
 
     def make(rng: random.Random, vocabulary) -> tuple[str, str]:
         (_, question), (_, answer) = task(rng, vocabulary)[:2]

@@ -31,7 +31,7 @@ name is also that of the run's mark and of its log."""
 
 
 def trunk(minutes: float) -> Lines:
-    """The runs on which all parts depend, in order. minutes: of each alignment."""
+    """The trunk: the runs on which all other runs depend, in order. minutes: how long each alignment takes."""
     aligned = ["--minutes", str(minutes), "--students"]
     return {
         "tokenizer": ["--start", str(SHIPPED), "tokenizer"],
@@ -48,14 +48,14 @@ def trunk(minutes: float) -> Lines:
 
 
 def untrained(trunk: Lines, target: Path) -> Lines:
-    """The trunk, without the recipe `target` if the folder `target` already holds the finished target."""
+    """The runs of the trunk, but without the run `target` if the folder ``target`` already holds a finished target."""
     finished = (target / "model.safetensors").exists()
     return {key: words for key, words in trunk.items() if not (finished and key == "target")}
 
 
 def lanes(minutes: float) -> list[Lines]:
-    """The runs of the recipes for parts, divided into lanes that run side by side. If a recipe starts from the part of
-    another recipe, it comes later in the same lane. minutes: of each part."""
+    """The runs that train parts (models beside the target), divided into lanes that run side by side. If a recipe
+    starts from the part of another recipe, it comes later in the same lane. minutes: how long each part is trained."""
     recipes = {key: cls for key, cls in students().items() if cls.of_family}
     begun, lanes = {cls.after for cls in recipes.values()}, [{} for _ in range(LANES)]
     order = sorted(recipes, key=lambda key: (key not in begun, recipes[key].after not in recipes))

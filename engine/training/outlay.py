@@ -19,7 +19,8 @@ NUMBER = 4  # bytes of a number; all are fp32
 
 
 def memory(student: Student, part: nn.Module, tokens: int) -> dict[str, int]:
-    """What the memory of a training is used for, in words -> bytes. part: the model that learns. tokens: of a batch.
+    """The estimated memory of a training, as a dictionary: what memory is used for, in words -> bytes. part: the model
+    that learns. tokens: the number of tokens in a batch.
 
     The part's size enters four times, for its weights, its gradient and at most two moments. For the target's pass,
     there are the hidden states of all layers, the logits, and the inner values of one layer at a time. Each set of

@@ -100,7 +100,7 @@ def family_prompts(tokenizer, data: Path, seed: int) -> dict[str, Iterator[list[
 
 
 def prompt_stream(workload: str, tokenizer, texts: dict[str, list[str]], seed: int):
-    """An endless stream of a workload's prompts, as token ids. texts: the corpora, by workload."""
+    """An endless stream of a workload's prompts, as token ids. texts: workload -> the texts of its corpus."""
     rng = random.Random(f"self/{workload}/{seed}")
     if workload in ALL_MAKERS:
         for example in examples(workload, 1000 + seed, make_vocabulary(texts)):

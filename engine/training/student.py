@@ -128,7 +128,8 @@ class Student(ABC):
         return 1, 1
 
     def prepare(self, tokens: Tensor) -> None:
-        """Called before ``start`` with the counted tokens of the training text, int64 [N]. The default does nothing."""
+        """Called before ``start`` with the tokens of the training text that enter the loss, int64 [N]. The default
+        does nothing."""
 
     def reach(self, done: float) -> None:
         """Called at every look (measurement during the training) with the progress (0 to 1), so that a student can

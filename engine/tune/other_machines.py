@@ -2,10 +2,10 @@
 other.
 
 Acceptance does not depend on the machine, but times do. The times of the target's passes come from the roofline
-(``engine.sizes.roofline``), or from costs that somebody measured on the other machine and pasted. What drafting costs
-depends on the drafter. If it uses a draft model, drafting costs the draft model's passes on the other machine. If it
-copies from the text, drafting costs the same time as here. Otherwise, and with pasted costs also for a draft model,
-drafting costs as many passes of the target as it does here.
+(``engine.sizes.roofline``), or from costs that somebody measured on the other machine and pasted. The time of drafting
+depends on the drafter. If it uses a draft model, drafting takes the draft model's passes on the other machine. If it
+copies from the text, drafting takes as long as on this machine. Otherwise, drafting is assumed to take the same
+multiple of a target pass as on this machine; with pasted costs, this also holds for a draft model.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def estimates(
 
     def target_pass(rows: float) -> float | None:
         """The milliseconds of a pass of the target on the other machine. None for more rows than the pasted costs
-        have, because they do not tell from how many rows on a pass takes longer."""
+        have, because the cost of a larger pass does not follow from those of smaller ones."""
         if not costs:
             return pass_milliseconds(sizes.target, rows, machine.bandwidth, machine.arithmetic)
         return interpolated(costs, rows) if rows <= max(costs) else None

@@ -41,8 +41,8 @@ class PromptText:
 @dataclass(frozen=True)
 class Sample:
     """A random sample of prompts. given: the number of prompts from which the sample was drawn. empty: how many of
-    these have no text. prompts: the sample, ordered so that the kinds take turns; so its first prompts are of
-    different kinds."""
+    these have no text. prompts: the sample, in an order in which the kinds take turns, so that also its first few
+    prompts are of different kinds."""
 
     prompts: tuple[PromptText, ...]
     given: int

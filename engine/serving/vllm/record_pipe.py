@@ -69,8 +69,8 @@ class RecordPipe:
         return True
 
     def _flush(self) -> None:
-        """Send waiting parcels until the pipe is full, or until the next parcel's tensors are still being copied from
-        the GPU."""
+        """Send waiting parcels. Stop when the pipe is full, or when the next parcel's tensors are still being copied
+        from the GPU."""
         while True:
             if not self._unsent:
                 if not self._waiting or not _there(self._waiting[0][0]):

@@ -1,4 +1,5 @@
-"""The process that writes the records: it receives parcels on standard input, and writes one growing file per request.
+"""The process that writes the records: it receives parcels (the data of one step of a batch of requests) on standard
+input, and writes one growing file per request.
 
 Each line is written by a single write, so every file ends with a whole line even if a process is killed. Once the
 folder's size limit is reached, all records are ended, and no new record is begun.
@@ -70,8 +71,9 @@ class RecordFolder:
             path.unlink()
 
     def _write(self, name: str, line: str, last: bool = False) -> bool:
-        """Write a line to a record. Returns False if the line does not fit within the limits, beside the summaries of
-        all open records, for which room is reserved. last: the line is such a summary, so it always fits."""
+        """Write a line to a record. Returns False if the line was not written, because it would exceed a size limit,
+        or because the disk is full. Room for the summaries of all open records always stays reserved. last: the line
+        is one of these summaries."""
         record, file, size = self._open[name]
         data = line.encode("utf-8", "replace")
         reserved = 0 if last else self._ends + len(data)

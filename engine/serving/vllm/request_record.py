@@ -200,8 +200,8 @@ class RequestRecord:
         return written
 
     def _faces(self, drafted: list[int]) -> tuple[list[str], list]:
-        """For each drafted token, the text by which it is shown; and, one more, the decoder's state at the end of the
-        text before each drafted token and after the last."""
+        """Two lists. The first has the text by which each drafted token is shown. The second has the decoder's state
+        before each drafted token, and one more for the state after the last."""
         faces, ends = [], [self._end]
         for token in drafted:
             _, face, end = ends[-1].add(token)
@@ -242,8 +242,8 @@ class RequestRecord:
         return {"node": node - 1, "p": few("p"), "q": few("q"), "residual": []}
 
     def summary_line(self) -> str:
-        """The summary line. Its stop is "cancelled" if vLLM ended the request although none of its tokens ends the
-        text."""
+        """The summary line. If vLLM ended the request for a reason other than its tokens, the line says
+        "cancelled"."""
         summary = self._totals.summary(self._stop or "cancelled")
         return _line(summary | {"beyond_end": self._beyond})
 

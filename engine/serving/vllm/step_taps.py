@@ -23,7 +23,7 @@ log = logging.getLogger("vllm.draftscope")
 TOP = 8
 """The number of likeliest tokens that are recorded of each distribution, as in every trace."""
 BLOCK = 32
-"""The number of neighbouring tokens whose maximum ``likeliest`` takes first."""
+"""The number of neighbouring tokens that form a block; ``likeliest`` first computes the maximum of each block."""
 
 
 class StepTaps:
@@ -168,15 +168,15 @@ class StepTaps:
             self._judged["top_q"] = q.gather(1, tokens).float()
 
     def _own_rows(self, logits: Tensor, rows: Tensor) -> Tensor:
-        """A copy of the rows with these numbers, in a buffer that is used again for every step, because touching new
-        memory costs more than the copy."""
+        """A copy of the logits at the indices ``rows``. It lies in a buffer that is used again in every step, because
+        touching new memory costs more than the copy."""
         if self._rows is None or len(self._rows) < len(rows):
             self._rows = logits.new_empty(len(logits), logits.shape[-1])
         return torch.index_select(logits, 0, rows, out=self._rows[: len(rows)])
 
     def _walked(self, written: Tensor, counts: list[int]) -> list[int]:
-        """The numbers of the rows whose drafted token was judged, accepted or refused, of recorded requests only.
-        written, counts: as in ``_judge``."""
+        """The indices of the rows of logits at which a drafted token was judged (accepted or refused), for recorded
+        requests only. written, counts: as in ``_judge``."""
         batch, rows, start = self._runner.input_batch, [], 0
         lengths = (written >= 0).sum(1).tolist()
         for name, count, length in zip(batch.req_ids, counts, lengths, strict=False):

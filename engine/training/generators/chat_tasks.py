@@ -40,7 +40,7 @@ def _named(word: str) -> str:
 
 
 def _subjects(text: str) -> list[str]:
-    """The different words of ``KNOWN`` in the first 250 characters of the text, in their order there."""
+    """The different words of ``KNOWN`` in the first 250 characters of the text, in the order in which they occur."""
     return list(dict.fromkeys(w for w in re.findall(r"\w+", text[:250]) if w in KNOWN))
 
 

@@ -29,8 +29,8 @@ VOCABULARY = FIRST_DIGIT + 10
 
 
 def _arc(x: float, y: float, wide: float, high: float, start: float, end: float, points: int = 9):
-    """Points of an arc, [points, 2], on an ellipse around (x, y). start, end: angles in turns, clockwise from the
-    right."""
+    """Points of an arc, [points, 2], on an ellipse around (x, y). start, end: angles as shares of a full turn,
+    clockwise from the right."""
     angles = np.linspace(start, end, points) * 2 * math.pi
     return np.stack([x + wide * np.cos(angles), y + high * np.sin(angles)], -1)
 

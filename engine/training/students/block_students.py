@@ -49,7 +49,7 @@ class Blocks(NamedTuple):
 
 
 class BlockStudent(Student):
-    """Base class of students that learn beside a frozen block drafter."""
+    """Base class of students whose part works with the outputs of a frozen block drafter."""
 
     muon_rate = 0.01
     adam_rate = 5e-3
