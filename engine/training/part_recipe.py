@@ -82,7 +82,8 @@ def _values(options: list[str]) -> dict[str, str]:
 
 
 class Training:
-    """The training of one part. rows: windows per batch. length: tokens per window."""
+    """The training of one part (a model that drafts for the target). rows: windows per batch. length: tokens per
+    window."""
 
     def __init__(
         self,

@@ -123,8 +123,8 @@ class Student(ABC):
         return None
 
     def mixture(self, progress: float) -> tuple[int, int]:
-        """The mixture of the training text at this progress (0 to 1), as (own, corpora): after each ``own`` windows of
-        the target's own text follow ``corpora`` windows of the corpora."""
+        """The mixture of the training text at this progress (0 to 1), as (own, corpora): ``own`` windows of the
+        target's own text, then ``corpora`` windows of the corpora, and so on in turn."""
         return 1, 1
 
     def prepare(self, tokens: Tensor) -> None:

@@ -83,9 +83,9 @@ def speed_of(candidate: Candidate, plain: Candidate, texts: int, costs: CostTabl
 def why(candidate: Candidate, plain: Candidate, ratio: float) -> dict:
     """The main reason why a candidate is not faster on one text: {"cause", "sentence"}.
 
-    Three changes are imagined, one at a time: a draft as cheap as a good one (``GOOD_DRAFT``), as many accepted tokens
-    as those of a good one (``GOOD_SHARE``), and a pass over the draft that costs no more than a pass over one row. The
-    change that makes the step fastest per token names the cause.
+    Three changes are imagined, one at a time: a draft that costs as little as a good one (``GOOD_DRAFT``), as many
+    accepted tokens as a good draft has (``GOOD_SHARE``), and a pass over the draft that costs no more than a pass over
+    one row. The change that makes the step fastest per token names the cause.
     """
     counts, plain_token = candidate.all, candidate.beside[1] / candidate.beside[0]
     draft, verify = counts.usual("draft"), counts.usual("verify")

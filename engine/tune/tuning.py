@@ -154,8 +154,8 @@ class Tuning:
         return speeds
 
     def _write(self, candidates: Sequence[Candidate], upto: int, after: int) -> Iterator[Line]:
-        """Let each of these candidates, and plain decoding, write after the first ``upto`` prompts. Prompts after
-        which it has written already are skipped. after: how many texts will probably be written afterwards, for the
+        """Let each of these candidates, and plain decoding, write after the first ``upto`` prompts. A candidate skips
+        prompts after which it has written already. after: how many texts will probably be written afterwards, for the
         estimate of time."""
         upto = min(upto, len(self._opened.prompts))
         self._time.texts = after + sum(max(0, upto - candidate.prompts) for candidate in candidates)
