@@ -168,8 +168,8 @@ def _models(flags: argparse.Namespace):
 
 
 def _family(name: str, flags: argparse.Namespace):
-    """The models of this family, with the parts that the flags name. Raises UserError if its target has yet to be
-    fetched."""
+    """The models of this family, with the parts (trained modules beside the target) that the flags name. Raises
+    UserError if the family's target has not been fetched yet."""
     from presets import family
     from presets.fetched import check_there
 
@@ -179,7 +179,7 @@ def _family(name: str, flags: argparse.Namespace):
 
 
 def _parts(flags: argparse.Namespace) -> dict[str, str | None]:
-    """Role -> folder, from --part NAME=DIR, --draft and --diffusion."""
+    """The folder of each part, by role, as --part NAME=DIR, --draft and --diffusion give it."""
     named = {"draft": flags.draft, "diffusion": flags.diffusion}
     return named | _options(flags.part, "A part")
 
@@ -205,7 +205,7 @@ def _with_picture(flags: argparse.Namespace, words: str) -> str:
 
 
 def _messages(flags: argparse.Namespace, card) -> list[dict] | None:
-    """The conversation; None if the prompt is not a turn of one."""
+    """The conversation to continue; None if the prompt is plain text outside any conversation."""
     from presets.families import converses
 
     if flags.messages is None:
@@ -235,8 +235,9 @@ def _options(pairs: list[str], thing: str = "An option") -> dict[str, str]:
 def _show(run, interrupts: terminal.Interrupts, failures: list[UserError]) -> Iterator[str]:
     """Yields the trace's lines, and writes the text to the terminal as it comes.
 
-    If a signal asks the process to stop, or nobody reads the text any more, the run is cancelled between two steps; the
-    trace still gets its summary. It also does if the run fails; the failure is added to ``failures``.
+    If a signal asks the process to stop, or nobody reads the text any more, the run is cancelled between two steps. If
+    the run fails, the failure is added to ``failures``. In all these cases the trace still gets its summary as its last
+    line.
     """
     header = run.header()
     yield header

@@ -5,7 +5,8 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """The folder, which DRAFTSCOPE_CACHE may name. Raises RuntimeError for a user without a home folder."""
+    """The folder's path: DRAFTSCOPE_CACHE if this environment variable is set, or else a folder in the user's home.
+    Raises RuntimeError for a user without a home folder."""
     named = os.environ.get("DRAFTSCOPE_CACHE")
     return Path(named) if named else Path.home() / ".cache" / "draftscope"
 

@@ -19,10 +19,10 @@ LISTED = "`python -m engine list` names all."
 
 
 def unknown(noun: str, given: str, known: Iterable[str], where: str = "") -> UserError:
-    """The error for a name that is not among ``known``. It lists all known names if they are few, otherwise the
-    nearest.
+    """The error for a name that is not among ``known``. The message lists all known names if they are few, otherwise
+    those nearest to ``given``.
 
-    where: a sentence that says where all of them are listed.
+    where: a sentence that says where all known names are listed.
     """
     names = list(known)
     if len(names) <= MOST_NAMED:

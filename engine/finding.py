@@ -1,8 +1,9 @@
 """Finds methods: one folder each, named after the method's key.
 
-A folder may hold ``drafter.py``, ``part.py`` (the kind of part that its drafter needs), ``rule.py``, ``recipe.py`` and
-``card.toml``, besides files of its own. A file ``NAME_suite.py`` is a suite of the bench. ``shared`` holds code that
-several methods use; parts of several methods are its modules ``*_part.py``.
+A folder may hold ``drafter.py``, ``part.py`` (the kind of trained module that its drafter needs), ``rule.py``,
+``recipe.py`` and ``card.toml``, besides files of its own. A file ``NAME_suite.py`` is a suite of the bench. The folder
+``shared`` holds code that several methods use; its modules ``*_part.py`` define kinds of trained modules that several
+methods need.
 """
 
 import importlib
@@ -46,21 +47,22 @@ def _place(folder: Path) -> tuple:
 
 
 def modules(file: str) -> Iterator[tuple[str, ModuleType]]:
-    """Yields key and module of each method that has this file: "drafter", "part", "rule" or "recipe"."""
+    """Yields key and module of each method that has the file ``file``: "drafter", "part", "rule" or "recipe"."""
     for key, folder in folders().items():
         if (folder / f"{file}.py").is_file():
             yield key, importlib.import_module(f"{PACKAGE}.{key}.{file}")
 
 
 def shared_parts() -> Iterator[ModuleType]:
-    """Yields the modules of parts that several methods need."""
+    """Yields the modules ``*_part.py`` in ``shared``, which define kinds of trained modules that several methods
+    need."""
     for path in sorted((HERE / SHARED).glob("*_part.py")):
         yield importlib.import_module(f"{PACKAGE}.{SHARED}.{path.stem}")
 
 
 def suites() -> dict[str, str]:
-    """Name -> module of every suite of measurements: the files ``NAME_suite.py`` of the bench, and of methods with a
-    suite of their own. No suite is imported."""
+    """Name -> module name of every suite of measurements: the files ``NAME_suite.py`` of the bench, and those in the
+    folders of methods. No suite is imported."""
     root = HERE.parent
     places = [*(root / "bench").rglob("*_suite.py"), *HERE.glob("*/*_suite.py")]
     return {
@@ -72,7 +74,8 @@ def suites() -> dict[str, str]:
 
 
 def classes(module: ModuleType, base: type) -> list[type]:
-    """The classes defined in a module that can be used directly: subclasses of ``base`` with a key of their own."""
+    """The classes defined in a module that can be used directly: subclasses of ``base`` that have a key of their
+    own."""
     return [
         value
         for value in vars(module).values()

@@ -24,8 +24,8 @@ LOOPS = {
 
 ``speculative``: draft, verify in one pass of the target, judge, commit, one after the other.
 ``switching``: one token per step, written by the drafter, unchecked, or by the target.
-``overlapped``: the target verifies while the draft goes on.
-``prepared``: the target verifies while the drafter prepares drafts for possible outcomes.
+``overlapped``: while the target verifies one draft, the draft model already drafts the next.
+``prepared``: while the target verifies, the drafter prepares drafts for the possible outcomes.
 ``searching``: the drafter writes several texts with the target itself, and chooses.
 
 A step need not contain a pass of the target (``Step.passes`` counts passes by model); a step without one has no p, no

@@ -2,9 +2,10 @@
 
 Juravsky et al., Hydragen: High-Throughput LLM Inference with Shared Prefixes (2024): one product computes the attention
 of all texts' queries to the prompt's keys. Hydragen computes the attention to each text's own tokens separately, and
-joins both by their sums of exponentials. Here a text is a branch below the prompt, made of rows of a tree as drafts
-are, and one product covers the texts' own tokens, too; columns of other texts are masked. So every model that reads
-trees can do it, and weights are read once per round.
+joins both results by their sums of exponentials. Here the texts form a tree below the prompt, with one branch for each
+text, and the model passes over it as it passes over a draft tree. One product covers the prompt's columns and those of
+all texts; the columns of other texts are masked. So every model that supports tree attention can share a prompt in this
+way, and its weights are read once per round.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ MARGIN = 64  # columns of a session for drafts, besides the columns of its texts
 
 
 class Branches(SeparateSessions):
-    """Up to ``places`` texts below one prompt, which the first of them reads."""
+    """Up to ``places`` texts that begin with the same prompt. The first text that begins runs the model over the
+    prompt."""
 
     def __init__(self, model: LanguageModel, capacity: int, places: int, prompt: int) -> None:
         """Open the shared session. capacity: columns for the longest text. prompt: the number of tokens with which all
@@ -35,15 +37,16 @@ class Branches(SeparateSessions):
         return self.sessions[place]
 
     def look_at(self, drafts: Mapping[int, Draft]) -> dict[int, Seen]:
-        """Read the root and the tree of each of these texts in one pass."""
+        """Run one pass over the root and the draft tree of each of these texts."""
         rows = [(self.sessions[place], *draft.rows) for place, draft in drafts.items()]
         return {
             place: Seen(logits, None) for place, logits in zip(drafts, self.read(rows), strict=True)
         }
 
     def read(self, asked: Sequence[tuple[Branch, Sequence[int], Sequence[int]]]) -> list[Tensor]:
-        """Make one pass over rows of several texts: for each text, its tokens and their parents as for
-        ``Session.feed``. Returns the logits [R, V] of each text."""
+        """Make one pass over rows of several texts. asked: for each text its branch, the tokens of its rows, and the
+        rows' parents, which are numbered as for ``Session.feed``. Returns the logits [R, V] of each text, where R is
+        the number of the text's rows."""
         self._forget()
         every, above = [], []
         for branch, tokens, parents in asked:
@@ -55,7 +58,7 @@ class Branches(SeparateSessions):
         return [*logits.split([len(tokens) for _, tokens, _ in asked])]
 
     def _forget(self) -> None:
-        """Drop rows that no text has committed or may still commit."""
+        """Drop the session's rows that belong to no text any more."""
         texts = [branch for branch in self.sessions if branch is not None]
         held = sorted(row for branch in texts for row in branch.held)
         if len(held) < self._trunk.rows:
@@ -66,8 +69,8 @@ class Branches(SeparateSessions):
 
 
 class Branch:
-    """One text, with the interface of a session. Its rows are the rows of the trunk that it has committed or may still
-    commit."""
+    """One text, with the interface of a session. The trunk is the session that all branches share. A branch stores
+    which of the trunk's rows its text has committed or may still commit."""
 
     features: tuple[int, ...] = ()
     postponed = 0
@@ -104,7 +107,8 @@ class Branch:
         self._fresh += rows
 
     def renumber(self, now: Mapping[int, int]) -> None:
-        """Renumber this text's rows. now: old number -> new number of each trunk row that was kept."""
+        """Renumber this text's rows after rows of the trunk have been dropped. now: the new number of each remaining
+        row of the trunk, by its old number."""
         self._kept = [now[row] for row in self._kept]
         self._fresh = [now[row] for row in self._fresh]
 
@@ -115,13 +119,14 @@ class Branch:
         last: int | None = None,
         later: bool = False,
     ) -> None:
-        """Read the tokens that no other text of these branches has read."""
+        """Run the model over those of these prompt tokens that no other branch has run it over."""
         shared = min(len(tokens), self._trunk.length - self._prompt)
         self._trunk.prefill(tokens[shared:], ())
         self._prompt += len(tokens)
 
     def take_over(self, other: Branch | Session, length: int) -> None:
-        """Begin with the prompt that another branch, or another session, has read."""
+        """Begin with the first ``length`` tokens of the prompt, which the trunk holds already or copies from
+        ``other``."""
         if self._trunk.length < length:
             self._trunk.take_over(other, length)
         self._prompt = length

@@ -1,4 +1,4 @@
-"""Several texts, each in a session of its own that is read in passes of its own."""
+"""Several texts, each with a session of its own and passes of its own."""
 
 from collections.abc import Mapping
 
@@ -9,9 +9,9 @@ from engine.model.session import Session
 
 
 class SeparateSessions:
-    """Up to ``places`` sessions, read one after the other.
+    """Up to ``places`` sessions, whose passes are run one after the other.
 
-    capacity: columns for the longest of the texts and a tree.
+    capacity: the number of columns (tokens) of each session, enough for the longest of the texts and a draft tree.
     """
 
     def __init__(self, model: LanguageModel, capacity: int, places: int) -> None:
@@ -19,16 +19,18 @@ class SeparateSessions:
         self.sessions: list[Session | None] = [None] * places
 
     def open(self, place: int, features: tuple[int, ...]) -> Session:
-        """A new session, which replaces the earlier session at this place. features: layers whose states are
-        requested."""
+        """Open a new session, which replaces the earlier session at this place. features: the layers whose hidden
+        states the text's drafter requests."""
         self.sessions[place] = self.model.session(self._capacity, features)
         return self.sessions[place]
 
     @property
     def rows_of(self) -> RowsOf:
-        """The function from the rows that each text needs to the rows of a round."""
+        """A function from the number of rows that each text needs to the number of rows that a round computes, here
+        their sum."""
         return sum
 
     def look_at(self, drafts: Mapping[int, Draft]) -> dict[int, Seen]:
-        """Read the root and the tree of each of these texts, by place, as ``Session.look`` does."""
+        """Run a pass over the root and the draft tree of each of these texts, with ``Session.look``. The drafts and the
+        results are keyed by the text's place."""
         return {place: self.sessions[place].look(draft) for place, draft in drafts.items()}

@@ -2,8 +2,9 @@
 
 Prompts may be read in parts, one per round, beside the texts that are under way, so that a long prompt delays no text:
 Agrawal et al., SARATHI: Efficient LLM Inference by Piggybacking Decodes with Chunked Prefills (2023), and Taming
-Throughput-Latency Tradeoff in LLM Inference with Sarathi-Serve (OSDI 2024). There a text under way has one row per
-round. A draft has more, so drafts and prompts share the rows of a round: drafts are shorter while a prompt is read.
+Throughput-Latency Tradeoff in LLM Inference with Sarathi-Serve (OSDI 2024). In these papers a text that is under way
+has one row per round. Here it also has a row for each drafted token, so drafts and prompts compete for the rows of a
+round: drafts are shorter while a prompt is being read.
 """
 
 from collections import deque
@@ -27,15 +28,16 @@ from engine.model.session import Session
 
 @dataclass(frozen=True)
 class Budget:
-    """The rows of a round. rows: for roots, drafts and prompts together. part: rows that drafts leave free for prompts
-    while a prompt is unread. All drafts are equally deep, at least one token; a tree of that depth may have more rows
-    than its share."""
+    """The limits on the rows of a round. rows: the most rows for roots, drafts and prompts together. part: the number
+    of rows that drafts leave free for prompts while a prompt is unread. The budget limits the depth of the drafts,
+    which is the same for all texts and at least one token. It does not limit the number of nodes, so a tree may have
+    more rows than its text's share."""
 
     rows: int
     part: int
 
     def deepest(self, texts: int, unread: bool) -> int:
-        """The greatest depth of each draft in a round of ``texts`` texts. unread: whether a prompt is still to be
+        """The depth that no draft may exceed in a round of ``texts`` texts. unread: whether a prompt is still to be
         read."""
         return max(1, (self.rows - (self.part if unread else 0)) // texts - 1)
 
@@ -44,9 +46,9 @@ class Budget:
 def sessions_of(
     model: LanguageModel, capacity: int, places: int, features: tuple[int, ...], prompt: int = 0
 ) -> SeparateSessions:
-    """Sessions for ``places`` texts at a time. features: layers whose states at least one of the texts requests.
-    prompt: the number of tokens with which all texts begin; 0 if they have different prompts, or need more of a session
-    than ``Branch`` offers."""
+    """Sessions for ``places`` texts at a time. features: the layers whose hidden states at least one of the texts
+    requests. prompt: the length of the prompt that all texts share. It is 0 if their prompts differ, or if a drafter
+    needs the target's session or its hidden states, which ``Branch`` does not offer."""
     if prompt and model.holds_branches:
         return Branches(model, capacity, places, prompt)
     return SeparateSessions(model, capacity, places)
@@ -61,13 +63,14 @@ def decode_together(
 ) -> Iterator[tuple[int, Step]]:
     """Write these texts. Each round yields (index in ``requests``, step) for every text that is under way.
 
-    Every text is the one that ``decode`` would write by itself, with a drafter instance of its own. Texts that begin
-    together with the same prompt read it once. recorded: as for ``decode``. places: how many texts are written at a
-    time (None: all); when a text ends, the next request takes its place. budget: the rows of a round if prompts are
-    read in parts; with None, each prompt is read as a whole before the round.
+    Every text is the one that ``decode`` would write by itself, with a drafter instance of its own. If several texts
+    with the same prompt begin at the same time, the target reads the prompt once for all of them. recorded: as for
+    ``decode``. places: how many texts are written at a time (None: all); when a text ends, the next request takes its
+    place. budget: the limits on a round's rows, where prompts are read in parts; with None, each prompt is read as a
+    whole before the round.
 
-    Milliseconds of a step: drafting, judging and committing are the text's own; each text is charged an equal share of
-    the pass, so that the steps of a round add up to the round.
+    The milliseconds of a step count the text's own drafting, judging and committing, and an equal share of the pass. So
+    the steps of a round add up to the time of the round.
 
     Raises UserError for a drafter that writes in a loop of its own.
     """
@@ -91,7 +94,8 @@ def _check_shares_passes(drafter: Drafter) -> None:
 
 
 def _one_prompt(texts: Sequence[Text]) -> int:
-    """The number of tokens of the prompt with which several texts begin, if they need only logits; otherwise 0."""
+    """The length of the prompt that these texts share. It is 0 for a single text, for texts whose prompts differ, and
+    if a drafter needs more of the target than its logits."""
     drafters = [text.drafter for text in texts]
     if len({tuple(text.context) for text in texts}) > 1 or len(texts) == 1:
         return 0
@@ -140,7 +144,8 @@ class _Batch:
         return self._coming | self._written
 
     def _read(self, rows: int) -> None:
-        """Read up to ``rows`` tokens of prompts, in order of arrival. Begins the texts whose prompts are then read."""
+        """Read up to ``rows`` tokens of prompts, in order of arrival. Then begin the texts whose prompts have been read
+        to the end."""
         for place, (_, reading) in self._coming.items():
             while rows > 0 and (read := reading.read_part(self._fresh(place), rows, self._clock)):
                 rows -= read
@@ -181,7 +186,8 @@ class _Batch:
         )
 
     def round(self) -> Iterator[tuple[int, Step]]:
-        """Yields a step of every text that is under way, after a part of the other prompts has been read."""
+        """Yields a step of every text that is under way. With a budget, the rows that these steps leave are first used
+        to read parts of the other texts' prompts."""
         steps, rows = self._steps() if self._written else ([], 0)
         self._leave()
         if self._budget is not None:
@@ -191,8 +197,8 @@ class _Batch:
             self._clock.lap()  # the caller's time is not engine time
 
     def _steps(self) -> tuple[list[tuple[int, Step]], int]:
-        """Draft, read and judge once for every text that is under way. Returns the steps, and the number of rows that
-        they needed."""
+        """Draft, run the target's pass and judge once for every text that is under way. Returns the steps, and the
+        number of rows in the pass."""
         texts = {place: self._texts[index] for place, index in self._written.items()}
         attempts: dict[int, Attempt] = {}
         for place, text in texts.items():

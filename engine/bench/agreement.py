@@ -14,9 +14,9 @@ NEAR_TIE = 1e-4
 
 @dataclass(frozen=True)
 class Difference:
-    """The first token at which a contestant's text differs from the reference's. position: its index in the
-    continuation. margin: the lead of the reference's best logit at this position. numerics: whether that is a near
-    tie."""
+    """The first token at which a contestant's text differs from the reference's. position: the token's index in the
+    continuation. margin: the reference's best logit at this position minus its second-best logit. numerics: whether the
+    margin is below ``NEAR_TIE``, so that rounding explains the difference."""
 
     contestant: str
     prompt: str

@@ -15,8 +15,9 @@ class Row:
     """The figures of one contestant on one workload.
 
     tokens_per_second: the median over prompts of the median over rounds. mean_accepted: tokens per target call. calls:
-    target calls, summed over the prompts of one round. to_plain, to_none: speed divided by that of the peer's plain
-    decoding, and by that of plain decoding here.
+    target calls, summed over the prompts of one round. to_plain: the speed divided by that of plain decoding in the
+    compared library (the contestant of group ``plain``). to_none: the speed divided by that of plain decoding in this
+    engine.
     """
 
     contestant: str
@@ -30,10 +31,11 @@ class Row:
 
 
 def rows(results: Sequence[Result], groups: dict[str, str]) -> list[Row]:
-    """One row per workload and contestant that took part, in the order of the results and of ``groups``.
+    """One row per workload and contestant that took part. Workloads have the order of the results, contestants that of
+    ``groups``.
 
-    groups: the group of each contestant, by name. Ratios are computed to the contestant of group ``plain`` and to plain
-    decoding here, if these took part; else they are None.
+    groups: the group of each contestant, by name. The ratios ``to_plain`` and ``to_none`` are None if the contestant to
+    which the speed is compared did not take part.
     """
     peer = next((name for name, group in groups.items() if group == "plain"), None)
     table = []
@@ -56,8 +58,9 @@ def profiles(results: Sequence[Result]) -> list[dict]:
     """The mean times of each contestant's steps, in milliseconds, for contestants that report the times of their
     stages.
 
-    They show which stage limits a speed. prefill: time per prompt. stages: time per step, by stage. rest: time per step
-    outside all stages. steps: number of steps."""
+    These times show which stage limits a contestant's speed. prefill: time per prompt. stages: time per step, by stage.
+    rest: time per step outside all stages. steps: number of steps.
+    """
     table = []
     for name, count in sums(
         [result for result in results if result.writing.stages], by_contestant

@@ -1,5 +1,5 @@
-"""The contestants of benchmarks. A contestant continues a prompt and reports its tokens, their time and the
-counters."""
+"""The contestants of benchmarks. A contestant continues a prompt and reports the tokens that it wrote, the time that it
+took, and the values of counters."""
 
 import sys
 import time
@@ -46,9 +46,10 @@ class Writing:
     """The result of one continuation.
 
     tokens: the tokens written. seconds: wall time, prefill included. calls: passes of the target over drafts or single
-    tokens; if the first pass also reads the prompt, its time counts as ``prefill``. stages: total milliseconds of
-    ``prefill`` and of each stage in ``engine.core.step.STAGES``; empty if the contestant does not show them. counts:
-    the sum over the steps of each counter."""
+    tokens. A first pass that reads the prompt and a draft together is also a call, but its time counts as ``prefill``.
+    stages: total milliseconds of ``prefill`` and of each stage in ``engine.core.step.STAGES``; empty if the contestant
+    does not show them. counts: the sum over the steps of each counter.
+    """
 
     tokens: list[int]
     seconds: float
@@ -74,8 +75,8 @@ class Ours(Contestant):
     """One drafter of this engine as a contestant. Its steps are neither written to a trace nor shown.
 
     Every text begins with an empty memory, because a drafter that remembers texts would meet each prompt again in the
-    next round. Drafters that remember only settings for which they have searched are an exception: they keep their memory
-    from text to text, as they do for a visitor, and their later rounds do not pay for the search again.
+    next round. Drafters that remember only settings are an exception: they search for these settings once and keep them
+    from text to text, as they do for a visitor, so their later rounds do not pay for the search again.
     """
 
     group = "ours"
@@ -92,10 +93,11 @@ class Ours(Contestant):
         constraint: Callable[[], Constraint] | None = None,
         recorded: bool = False,
     ) -> None:
-        """cls: the drafter. name: as shown in tables; by default the drafter's key. options: None means the default
-        options with the draft size that pays on this machine. sampling: None means greedy. rule: None means the greedy
-        rule, or the drafter's default rule for sampled texts. memory: returns the memory for the next text. constraint:
-        makes a constraint for each text. recorded: decode as a recorded run does."""
+        """cls: the drafter's class. name: the name shown in tables; by default the drafter's key. options: None means
+        the default options with the draft size that pays on this machine. sampling: None means greedy. rule: None means
+        the greedy rule, or the drafter's default rule for sampled texts. memory: a function that returns the memory for
+        the next text. constraint: a function that returns a new constraint for each text. recorded: whether to decode
+        as if a trace were recorded."""
         self.name = name or cls.key
         self.models, self._class = models, cls
         self._sampling = sampling or Sampling()
@@ -138,7 +140,7 @@ class Ours(Contestant):
     def request(
         self, prompt: Sequence[int], count: int, memory: Memory | None = None
     ) -> TextRequest:
-        """The request with which a decoding loop writes this text. It has a new drafter."""
+        """A request to write this text, which a decoding loop can run. It holds a new instance of the drafter."""
         return TextRequest(
             self._class.build(self.options, self.models),
             self._rule,
@@ -162,7 +164,8 @@ def plain() -> type[Drafter]:
 
 
 def chain() -> type[Drafter]:
-    """The drafter class that drafts a chain with a draft model, with which other drafters are compared."""
+    """The class of the drafter ``chain``, which drafts a chain with a draft model. Other drafters are compared with
+    this one."""
     return drafters().get(DraftChain.key, DraftChain)
 
 
@@ -178,8 +181,8 @@ def our_contestants(models: Models) -> list[Ours]:
 def able(
     classes: Iterable[type[Drafter]], paths: ModelPaths
 ) -> tuple[list[type[Drafter]], dict[str, str]]:
-    """The drafters whose parts exist, and the kind of each part that they need, by role. The names of the other
-    drafters are printed to standard error."""
+    """The drafters whose parts (the trained modules that they need beside the target) exist, and the kind of each of
+    these parts, by role. The names of the other drafters are printed to standard error."""
     usable = []
     for cls in classes:
         missing = ", ".join(sorted(cls.needs.keys() - paths.parts.keys()))

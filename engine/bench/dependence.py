@@ -1,14 +1,14 @@
 """Estimates how much the tokens of an answer depend on each other, in the target's own distribution.
 
-Kang et al., "ParallelBench: Understanding the Trade-offs of Parallel Decoding in Diffusion LLMs" (2025): if L places
-are filled at once, each from its own marginal, the KL divergence from the true distribution is at least the conditional
-total correlation C(Y | X) = sum of H(y_i | X) - H(Y | X). At 0 the places are independent given the prompt, as in a
-copy.
+Kang et al., "ParallelBench: Understanding the Trade-offs of Parallel Decoding in Diffusion LLMs" (2025): let X be the
+prompt and Y the answer. If L positions of Y are filled at once, each from its own marginal, the KL divergence from the
+true distribution is at least the conditional total correlation C(Y | X) = sum of H(y_i | X) - H(Y | X). At 0 the
+positions are independent given the prompt, as in a copy.
 
-C is estimated from texts that the target draws: place i's marginal is the mean of p(y_i | X, y_before) over the texts,
-and H(Y | X) is the mean of the entropies of these p. So C / L is the mean over places of the distance of the texts'
-laws from their mean (generalised Jensen-Shannon divergence): never negative, and at most the log of the number of
-texts.
+C is estimated from texts that the target draws. The marginal of position i is estimated as the mean over the texts of
+p(y_i | X, y_before), and H(Y | X) as the mean of the entropies of these conditional distributions. So C / L is a mean
+over positions of a generalised Jensen-Shannon divergence: that of the texts' conditional distributions at this
+position. It is never negative, and at most the log of the number of texts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from engine.core.sampling import pick, stream, uniforms
 
 @dataclass(frozen=True)
 class Dependence:
-    """The dependence of an answer's tokens, in nats per place. correlation: C(Y | X) / L. entropy: H(Y | X) / L, the
+    """The dependence of an answer's tokens, in nats per position. correlation: C(Y | X) / L. entropy: H(Y | X) / L, the
     uncertainty that remains even if all earlier tokens are known."""
 
     correlation: float
@@ -40,14 +40,17 @@ def dependence(
     seed: int,
     ends: frozenset[int] = frozenset(),
 ) -> Dependence:
-    """Estimate the dependence of the next ``places`` tokens after a prompt from ``texts`` texts drawn at temperature 1.
+    """Estimate how much the ``places`` tokens after a prompt depend on each other, from ``texts`` texts that are drawn
+    at temperature 1.
 
-    module: the target. ends: tokens that end a text."""
+    module: the target. ends: tokens that end a text.
+    """
     return of_laws(drawn_laws(module, prompt, places, texts, seed, ends))
 
 
 def of_laws(laws: Tensor) -> Dependence:
-    """The dependence, computed from the laws from which texts were drawn. laws: [texts, places, V]."""
+    """The dependence, computed from the distributions from which the tokens of texts were drawn. laws: [texts, places,
+    V]."""
     own = torch.special.entr(laws).sum(-1).mean(0)
     marginal = torch.special.entr(laws.mean(0)).sum(-1)
     return Dependence(max(0.0, float((marginal - own).mean())), float(own.mean()))
@@ -62,8 +65,8 @@ def drawn_laws(
     seed: int,
     ends: frozenset[int] = frozenset(),
 ) -> Tensor:
-    """Draw texts; returns the law from which each token of each text was drawn, [texts, places, V]. After the end of a
-    text, only the end token can follow."""
+    """Draw texts. Returns the distribution from which each token of each text was drawn, [texts, places, V]. After the
+    end of a text, only the end token can follow."""
     random, cache = stream(seed, "dependence"), None
     reading = torch.tensor([list(prompt)] * texts, device=module.device)
     ended, laws = torch.zeros(texts, dtype=torch.bool), []

@@ -57,12 +57,13 @@ DEVICES = {
     "pace": [patch.object(Pace, "saw", lambda self, slowness: None)],
     "nothing": [],
 }
-"""From the name of a device to the patches that switch it off. "nothing" switches nothing off, so its figures show the
-noise."""
+"""From the name of an optimisation to the patches that switch it off. "nothing" switches nothing off, so its figures
+show the noise."""
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """Measure, and return the report. It has a row for each device, with the ratio for each drafter."""
+    """Measure, and return the report. For each optimisation and each drafter, it holds the time without the
+    optimisation divided by the time with it."""
     classes = [
         cls
         for cls in drafters().values()
@@ -81,7 +82,8 @@ def measured(
     devices: Iterable[str],
     plan: Plan,
 ) -> list[dict]:
-    """One row for each of these devices, with the ratio for each drafter."""
+    """One row for each of these optimisations. For each drafter, the row holds the time without the optimisation
+    divided by the time with it."""
     needs = {role: kind for cls in classes for role, kind in cls.needs.items()}
     whole = opened(paths, needs)
     prompts = choose(whole, workloads, plan)
@@ -101,7 +103,7 @@ def measured(
 
 
 class Lacking(Contestant):
-    """A contestant that writes while a device is switched off."""
+    """A contestant that writes while one optimisation is switched off. device: the name of the optimisation."""
 
     group = "ours"
 

@@ -46,4 +46,4 @@ FEATURES: Mapping[str, dict] = {
         "$defs": {"person": _record(name=SHORT, age=NUMBER)},
     },
 }
-"""From the name of a feature to a schema that uses little else."""
+"""From the name of a feature of JSON Schema to a schema that uses this feature and little else."""

@@ -57,9 +57,9 @@ def goal_table(goals: Sequence[Goal]) -> str:
 
 @dataclass(frozen=True)
 class Entrant:
-    """A contestant that a figure needs. name: as shown in tables. key: the drafter's. options: None means the default
-    options with the fastest draft size on this machine. part: the role of a part that takes the place of the drafter's
-    own part."""
+    """A contestant that a figure needs. name: the name shown in tables. key: the key of its drafter. options: None
+    means the default options with the fastest draft size on this machine. part: the role of a part (a trained module
+    beside the target) that this contestant uses instead of the drafter's usual part."""
 
     name: str
     key: str
@@ -73,11 +73,11 @@ class Aim:
 
     of: the method. suite: the suite that measures it. kind: ``speed`` (tokens per second divided by those of ``over``,
     a geometric mean over the workloads), ``step`` (tokens per step), ``longer`` (tokens per step minus those of
-    ``over``) or ``faster`` (number of workloads with more tokens per second than ``over``). over: another contestant,
-    or one of ``GROUPS``, whose fastest member counts. workloads: empty means all. least, aim, above: as for ``Goal``.
-    drafter: the drafter that uses the part, if ``of`` is a recipe for a part. size: the draft size, for tokens per
-    step; 0 means the drafter's default. also: further methods; the best of all counts. options, over_options: the
-    options of the method and of its rival.
+    ``over``) or ``faster`` (number of workloads with more tokens per second than ``over``). over: the rival: another
+    contestant, or the best member of one of ``GROUPS``. workloads: empty means all. least, aim, above: as for ``Goal``.
+    drafter: where ``of`` names a trained part and not a drafter, the drafter that uses this part. size: the draft size
+    at which tokens per step are counted; 0 means the drafter's default. also: further methods; the goal's value is the
+    best value among them and ``of``. options, over_options: the options of the method and of its rival.
     """
 
     of: str
@@ -95,8 +95,8 @@ class Aim:
     over_options: Mapping = field(default_factory=dict)
 
     def goal(self, table: Sequence[Row], absent: Mapping[str, str] | None = None) -> Goal:
-        """The goal with its value, from the rows of a run. absent: the reason of each contestant that could not take
-        part."""
+        """The goal with its value, from the rows of a run. absent: for each contestant that could not take part, by
+        name, the reason."""
         rows = [row for row in table if not self.workloads or row.workload in self.workloads]
         rivals = [entrant.name for entrant in self.entrants[1:]] or group(rows, self.over)
         absentees = [entrant.name for entrant in self.entrants if entrant.name in (absent or {})]
@@ -116,7 +116,8 @@ class Aim:
 
     @property
     def own(self) -> Entrant:
-        """The method itself as a contestant, with a draft size unless the machine chooses the size."""
+        """The method itself as a contestant. Its draft size is fixed if the goal is about tokens per step in the suite
+        ``within``; otherwise this machine's costs decide the size, unless the options name one."""
         if self.drafter:
             options = self._sized(self.drafter, self.size).options
             return Entrant(self.of, self.drafter, options, part=self.of)
@@ -180,7 +181,8 @@ def goals(table: Sequence[Row], verify_ratio: float | None) -> list[Goal]:
 def goals_beside_openvino(
     table: Sequence[Row], one_row: float | None, steady: Mapping[str, float]
 ) -> list[Goal]:
-    """The goals of the comparison with OpenVINO GenAI, whose rows have the groups of peers.
+    """The goals of the comparison with OpenVINO GenAI, whose contestants have the groups ``plain``, ``assisted`` and
+    ``lookup``.
 
     one_row: the time of a pass over one row, divided by the time that reading the weights once takes. steady: for each
     drafter, the time of a step beside two busy processes, divided by the time of a step on a quiet machine.

@@ -2,8 +2,8 @@
 
 ``needle``: a question about one sentence in the middle of many stories. ``question``: a question about one of many
 stories, which is named by its teller. ``list``: a list of orders that the answer continues. ``summary``: a request for
-a summary of the stories. A small target that answers no questions gets tasks of the forms that it was trained on, with
-the answer at the same place of the prompt.
+a summary of the stories. A small target that was not trained to answer questions gets tasks of the forms that it was
+trained on instead; the text that the answer needs is at the same position of the prompt.
 """
 
 import random
@@ -23,7 +23,7 @@ from engine.training.generators.words import (
 
 KINDS = ("needle", "question", "list", "summary")
 MIDDLE = ("needle", "question")
-"""The kinds of prompts that hold the answer in the middle."""
+"""The kinds of prompts that hold the text that the answer needs in their middle."""
 WORDS = Vocabulary()
 
 Count = Callable[[str], int]
@@ -41,8 +41,8 @@ def long_prompts(tokens: int, count: Count, asked: bool) -> dict[str, str]:
 
 
 def _longest(kind: str, make: Callable, tokens: int, count: Count) -> str:
-    """The prompt with the most parts that has at most ``tokens`` tokens. make(random numbers, parts): makes a
-    prompt."""
+    """The longest prompt of at most ``tokens`` tokens. make: a function from a random generator and the number of parts
+    (stories, orders, edits or records) to a prompt of that many parts."""
     low, high = 2, 4
     while count(make(random.Random(kind), high)) <= tokens:
         low, high = high, 2 * high
@@ -105,7 +105,8 @@ def _orders(rng: random.Random, parts: int) -> str:
 
 
 def _edits(rng: random.Random, parts: int) -> tuple[str, str, str]:
-    """Finished edits as one text; the original text of the edit in the middle; and its edited text."""
+    """Three texts: ``parts`` finished tasks of editing a text, joined; the text that the task in the middle edits; and
+    the edited text that is its answer."""
     tasks = [change(rng, WORDS) for _ in range(parts)]
     prompt, answer = tasks[parts // 2]
     text = prompt.partition("\nText: ")[2].removesuffix("\nOutput:")
@@ -113,13 +114,15 @@ def _edits(rng: random.Random, parts: int) -> tuple[str, str, str]:
 
 
 def _edited(rng: random.Random, parts: int) -> str:
-    """Finished edits, and a last edit whose text is the beginning of the original text from the middle."""
+    """Finished tasks of editing a text, and then an unfinished task. Its text is cut off after the first words of the
+    text that the task in the middle edits, so that the answer copies the rest of that text."""
     done, text, _ = _edits(rng, parts)
     return f"{done}\n\nEdit: change big to small.\nText: {' '.join(text.split()[:8])}"
 
 
 def _edited_again(rng: random.Random, parts: int) -> str:
-    """Finished edits, and a last edit that changes the edited text from the middle once more."""
+    """Finished tasks of editing a text, and then a task without its answer, which asks for one more change of the text
+    that the task in the middle has edited."""
     done, _, answer = _edits(rng, parts)
     word = rng.choice([word for word in answer.split() if word.isalpha()])
     return f"{done}\n\nEdit: change {word} to {rng.choice(THINGS)}.\nText:{answer}\nOutput:"

@@ -1,4 +1,7 @@
-"""The time measurements of the suite ``long``: passes, by length and number of texts, and several texts at once."""
+"""The time measurements of the suite ``long``: passes, by length and number of texts, and several texts at once.
+
+A selector is a method that chooses the part of the KV cache that a draft pass reads.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -11,7 +14,8 @@ from engine.methods.shared.part_of_cache import SELECTORS
 from engine.model.session import Session
 
 Drafting = Callable[[str], Ours]
-"""From the key of a selector to a contestant whose drafter reads the part of the cache that this selector chooses."""
+"""A function from the key of a selector to a contestant whose drafter reads the part of the cache that this selector
+chooses."""
 TEXTS = (1, 8)
 STEP = 200  # tokens by which the second set of prompts for several texts is shorter than the first
 WORTH = 1.05
@@ -24,8 +28,9 @@ def timed(
     """The times of passes over one text, with each selector that needs no draft model, and over several texts, with the
     selector that gains most.
 
-    session: has read all of the prompt but its last token. rows: for each selector its key, the length of the prompt
-    and the mean share of drafted tokens that are accepted."""
+    session: a session that holds all tokens of the prompt but its last one. rows: for each selector its key, the length
+    of the prompt and the mean share of drafted tokens that are accepted.
+    """
     timings: list[dict] = []
     for texts in TEXTS:
         best = max(timings, key=lambda row: row["gain"], default=None)

@@ -41,7 +41,7 @@ def lookup_costs(
     """The costs of every lookup structure, in a text of ``length`` tokens that is made of ``texts`` in random order.
 
     Drafters that keep an index of the text or of a datastore are timed while they propose. Retrieval drafters whose
-    keys are in ``once`` search at the beginning of a text, and that beginning is timed.
+    keys are in ``once`` search only when a text begins; what is timed is their method ``begin``.
     """
     text, costs = long_text(models, length + LOOKUPS, texts)[: length + LOOKUPS], []
     store = Datastore(np.array(text[:length]))
@@ -68,7 +68,8 @@ def long_text(models: Models, length: int, texts: Sequence[str]) -> list[int]:
 
 
 def timed(action: Callable[[int], object], places: Sequence[int]) -> float:
-    """The median time of ``action`` over these places of the text, in microseconds."""
+    """The median time of a call of ``action``, in microseconds. ``action`` is called once with each of these positions
+    of the text."""
     microseconds = []
     for place in places:
         began = time.perf_counter()
@@ -82,8 +83,9 @@ def _proposals(
 ) -> list[Lookup]:
     """The cost of a proposal, as a list of one; an empty list if the drafter has no index.
 
-    ends: lengths of the beginnings of the text after which the drafter proposes. The drafter has seen all of the text
-    but its last ``LOOKUPS`` tokens."""
+    ends: the lengths of the prefixes of the text after each of which the drafter proposes. The drafter begins with all
+    of the text but its last ``LOOKUPS`` tokens.
+    """
     drafter, length = cls.build(resolve(key, cls.options, {}), models), len(text) - LOOKUPS
     _begin(drafter, text[:length])
     if not hasattr(drafter, "index"):

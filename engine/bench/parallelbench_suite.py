@@ -1,11 +1,11 @@
-"""`python -m engine bench --suite parallelbench`: operations on lists, some of which defeat drafting all places at
+"""`python -m engine bench --suite parallelbench`: operations on lists, some of which defeat drafting all positions at
 once.
 
 After Kang et al., "ParallelBench: Understanding the Trade-offs of Parallel Decoding in Diffusion LLMs" (2025):
 operations on short lists are easy, but in some of them, above all in shuffling, each token depends on the choice of the
 other tokens. For each task the suite measures the dependence in the target's own distribution
-(``engine.bench.dependence``), and the accepted length of every diffusion drafter and of a draft model that reads its
-own tokens. It measures counts, not times.
+(``engine.bench.dependence``), and the accepted length of an autoregressive draft model and of every diffusion drafter.
+It measures counts, not times.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ SAMPLINGS = {"greedy": Sampling(), "drawn": Sampling(1.0)}
 
 
 def candidates() -> list[type[Drafter]]:
-    """Every diffusion drafter, after the chain drafter, whose draft model reads its own tokens."""
+    """The chain drafter, whose draft model is autoregressive, and then every diffusion drafter."""
     blocks = [
         cls
         for cls in drafters().values()
@@ -48,8 +48,9 @@ def task_of(prompt: str) -> str:
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
     """Measure, and return the report, with a row for each task, drafter and sampling.
 
-    accepted: accepted drafted tokens per step. correlation, entropy: of the task, in nats per place
-    (``Dependence``)."""
+    accepted: accepted drafted tokens per step. correlation, entropy: the dependence of the tokens of the task's
+    answers, in nats per token (``Dependence``).
+    """
     tasks: dict[str, list] = {}
     for card in workloads["operations"]:
         tasks.setdefault(task_of(card["prompt"]), []).append(card)

@@ -1,8 +1,8 @@
 """Compares the time of a draft pass over a part of the cache with that of a pass over all of it, and computes the gain.
 
-The target passes over several texts in one pass if it can, and over one text after the other if not. Draft passes over
-several texts are run one after the other. Passes of different kinds take turns, so that a busy moment slows all of
-them.
+A selector is a method that chooses the part of the KV cache that a draft pass reads. The target passes over several
+texts in one pass if it can, and over one text after the other if not. Draft passes over several texts are run one after
+the other. Passes of different kinds take turns, so that a busy moment slows all of them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,9 +31,9 @@ LENGTH, LONGEST = 4, 16  # tokens: of the draft that is timed; of the longest dr
 
 @dataclass(frozen=True)
 class Passes:
-    """The times of passes over all texts, in milliseconds. whole: a pass over one row of each text. check: a pass over
-    a root and LENGTH tokens of each text. choose: the work of the selector before a draft. draft: a draft pass over one
-    row."""
+    """The times of passes over all texts, in milliseconds. whole: a target pass over one row of each text. check: a
+    target pass over a root and LENGTH tokens of each text. choose: the time in which the selector chooses a part of the
+    cache, before a draft. draft: draft passes over one row of each text."""
 
     whole: float
     check: float
@@ -53,8 +53,8 @@ class Passes:
 
 
 def times(ours: Ours, session: Session, text: Sequence[int], texts: int) -> Passes:
-    """The times of passes over ``texts`` copies of a text. ours: its drafter reads a part of the cache. session: has
-    read all of the text but its last token."""
+    """The times of passes over ``texts`` copies of a text. ours: a contestant whose drafter reads a part of the cache.
+    session: a session that holds all tokens of the text but its last one."""
     target, chain = ours.models.target, [*text[-1:], *text[-1 - LENGTH : -1]]
     joint = sessions_of(target, len(text) + LENGTH + 1, texts, ())
     copies = [joint.open(place, ()) for place in range(texts)]
@@ -78,9 +78,9 @@ def times(ours: Ours, session: Session, text: Sequence[int], texts: int) -> Pass
 
 
 def _medians(tried: Mapping[str, Callable[[], object]], sessions: Sequence[Session]) -> dict:
-    """The median milliseconds of each function in ``tried``. Each is called twice in a row, and the second call is
-    timed: a compiled graph prepares itself anew after a change of sizes, which happens once per text or per draft.
-    sessions: they drop their scratch rows after each call."""
+    """The median milliseconds of each function in ``tried``. Each function is called twice in a row, and only the
+    second call is timed: a compiled graph prepares itself anew after a change of sizes, which happens once per text or
+    per draft. sessions: the sessions that the functions use; their scratch rows are dropped after each call."""
     times_by_name: dict[str, list[float]] = {name: [] for name in tried}
     for _ in range(ROUNDS):
         for name, run in tried.items():
@@ -98,9 +98,12 @@ def _medians(tried: Mapping[str, Callable[[], object]], sessions: Sequence[Sessi
 def below_one_prompt(
     models: Models, session: Session, text: Sequence[int], texts: int
 ) -> list[Mapping]:
-    """The milliseconds of a pass over one row of each of several texts with one prompt, in one session per text and in
-    one shared session; and the megabytes of the prompt's keys and values. It is a list of one row, or of none if the
-    target cannot share a prompt. session: has read all of the text but its last token."""
+    """The milliseconds of a pass over one row of each of several texts with the same prompt.
+
+    The pass is measured with one session per text, and with one session that all texts share. The result also has the
+    megabytes of the prompt's keys and values. It is a list of one row, or an empty list if the target cannot share a
+    prompt. session: a session that holds all tokens of the prompt but its last one.
+    """
     target, length = models.target, len(text) - 1
     ways = {
         "apart": sessions_of(target, length + 2, texts, ()),
@@ -132,8 +135,9 @@ def _begun(ours: Ours, text: Sequence[int], session: Session) -> CachePartDrafte
 def together(
     contestants: Sequence[Ours], prompts: Sequence[Sequence[int]], tokens: int
 ) -> Iterator[Mapping]:
-    """For each contestant, its speed in tokens per second when it writes these texts at once, without the time for
-    prompts, and how many of the texts equal those of the first contestant, which is plain decoding."""
+    """Let each contestant write all of these texts at once, and yield a row for each. ``speed`` is in tokens per
+    second, without the time of reading prompts. ``equal`` is the number of texts that equal those of the first
+    contestant, which is plain decoding."""
     usual: list[list[int]] | None = None
     for ours in contestants:
         requests = [ours.request(prompt, tokens) for prompt in prompts]

@@ -1,7 +1,8 @@
 """Contestants that call transformers' own ``generate``: plain, assisted by the draft model, and with prompt lookup.
 
-In suites on a CPU the modules are loaded here and never handed to the engine, so a peer runs as its users run it, with
-SDPA attention and DynamicCache. A hook counts the target's passes, which takes microseconds.
+In suites on a CPU, this module loads separate copies of the models for these contestants and never hands them to the
+engine. So ``generate`` runs as its users run it, with SDPA attention and DynamicCache. A hook counts the target's
+passes, which takes microseconds.
 """
 
 import time
@@ -73,8 +74,8 @@ class Assisted(Generate):
         draft: PreTrainedModel,
         schedule: Mapping[str, object] | None = None,
     ) -> None:
-        """draft: the draft model's module. schedule: fields for the draft's generation config; None leaves the config
-        as it is."""
+        """draft: the draft model's module. schedule: fields to set in the draft model's generation config; None leaves
+        the config as it is."""
         super().__init__(name, "assisted", module, ends, assistant_model=draft)
         self._config = draft.generation_config
         names = ("num_assistant_tokens", "num_assistant_tokens_schedule")
@@ -90,7 +91,7 @@ def constant(length: int, kind: str = "constant") -> dict[str, object]:
 
 @contextmanager
 def sdpa(*modules: PreTrainedModel) -> Iterator[None]:
-    """Within this context, the modules use transformers' SDPA attention instead of ours."""
+    """A context manager within which the modules use transformers' SDPA attention instead of the engine's attention."""
     names = [module.config._attn_implementation for module in modules]
     for module in modules:
         module.set_attn_implementation("sdpa")
@@ -103,7 +104,7 @@ def sdpa(*modules: PreTrainedModel) -> Iterator[None]:
 
 @contextmanager
 def _passes(module: PreTrainedModel) -> Iterator[list[None]]:
-    """A context whose value is a list that gets one entry per pass of the module."""
+    """A context manager that yields a list, which gets one entry per pass of the module."""
     passes: list[None] = []
     hook = module.register_forward_pre_hook(lambda *_: passes.append(None))
     try:
@@ -125,8 +126,10 @@ def peer_contestants(
 ) -> list[Generate]:
     """The contestants that call ``generate``. The plain one is first, because the others are compared with it.
 
-    schedules: kinds and lengths for assisted generation, in addition to the default schedule. draft: the draft's
-    module; None means that the draft in ``paths`` is opened, if there is one."""
+    schedules: for each further contestant with assisted generation, besides that with the default schedule, the kind of
+    its schedule and the number of drafted tokens. draft: the draft model's module. None means that the draft model in
+    ``paths`` is opened, if there is one.
+    """
     plain = plain_generate(paths, "plain")
     module, ends = plain.module, plain.ends
     lookup = {"prompt_lookup_num_tokens": LOOKUP_TOKENS}

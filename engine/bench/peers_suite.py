@@ -29,7 +29,7 @@ QUICK_SCHEDULES = (("constant", 3), ("heuristic", 5))  # of assisted generation,
 @dataclass(frozen=True)
 class Race:
     """The results of one comparison. table: figures by workload and contestant. costs: milliseconds of a target pass,
-    by number of nodes. different: texts that differ from the reference's."""
+    by number of nodes. different: the texts that differ from those of the reference contestant."""
 
     models: Models
     suite: Suite
@@ -45,7 +45,7 @@ class Race:
 
     @property
     def equal(self) -> Counter[str]:
-        """The number of each contestant's texts in the first round that equal the reference's."""
+        """The number of each contestant's texts in the first round that equal those of the reference contestant."""
         return self.texts - Counter(entry.contestant for entry in self.different)
 
 
@@ -97,11 +97,13 @@ def beside(
     turns: bool = False,
     **more: object,
 ) -> Report:
-    """Compare this engine with these peers; returns the report.
+    """Compare this engine with the contestants ``peers``; returns the report.
 
     workloads: prompts, {"id", "prompt"}, by workload. reference: the contestant with whose texts all texts are
-    compared. judge: returns the goals of a race. enter: makes the contestants of this engine. tell: returns the
-    report's text. turns: wrap each prompt as a user's turn. more: further fields of the report's setting."""
+    compared. judge: a function that returns the goals of a comparison. enter: a function that returns this engine's
+    contestants. tell: a function that returns the report's text. turns: whether to wrap each prompt as a user's turn.
+    more: further fields of the report's setting.
+    """
     models = load_models(paths, needed(paths), "float32", "cpu")
     ours = enter(models)
     prompts = choose(models, workloads, plan, turns)
@@ -129,7 +131,7 @@ def beside(
 
 
 def needed(paths: ModelPaths) -> dict[str, str]:
-    """The kind of every part that exists and that a drafter uses, by role."""
+    """The kind of every part (trained module beside the target) that exists and that a drafter uses, by role."""
     needs = {role: kind for cls in drafters().values() for role, kind in cls.needs.items()}
     return {role: kind for role, kind in needs.items() if role in paths.parts}
 

@@ -16,7 +16,7 @@ from engine.parts.loading import ModelPaths, load_models
 
 FULL, QUICK = Plan(prompts=12, rounds=1, tokens=64), Plan(prompts=1, rounds=1, tokens=64)
 OPTIONS = {"length": 7, "shortest": 7, "block": 7, "passes": 7, "adaptive": False}
-"""Options with which every policy may fill seven places one by one, in seven passes."""
+"""Options with which every policy may fill seven positions one by one, in seven passes."""
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:

@@ -49,7 +49,7 @@ def pages(tokens: int, count: Count) -> list[Page]:
 
 
 def _longest(make: Callable[[int], Page], tokens: int, count: Count) -> Page:
-    """The page with the most sentences that has, with its longest question, at most ``tokens`` tokens."""
+    """The longest page that has at most ``tokens`` tokens together with the longest of its questions."""
 
     def fits(sentences: int) -> bool:
         page = make(sentences)

@@ -1,9 +1,9 @@
 """`python -m engine bench --suite real`: answers of a real chat model to prompts of eight kinds, here and in the
 engines that people would use instead.
 
-This engine's drafters, transformers (plain, assisted by the same draft, prompt lookup) and OpenVINO GenAI (the same
-three ways in fp32, and in the precision that it chooses itself) take turns on each prompt. A drafter, part or peer that
-is missing is left out, with one sentence on standard error.
+This engine's drafters, transformers (plain, assisted by the same draft model, and with prompt lookup) and OpenVINO
+GenAI (the same three ways, both in fp32 and in the precision that OpenVINO chooses itself) take turns on each prompt. A
+drafter, part or library that is missing is left out, with one sentence on standard error.
 """
 
 import copy
@@ -88,8 +88,8 @@ def openvino_contestants(
     paths: ModelPaths, draft: PreTrainedModel | None
 ) -> tuple[Sequence[Contestant], str]:
     """The contestants of OpenVINO GenAI, and the reason why those in fp32 are missing, or "". Reasons are also printed
-    to standard error. Each of the two precisions has a process of its own, because a process that ends takes all its
-    contestants with it."""
+    to standard error. The contestants in fp32 share one process, and those in the precision that the library chooses
+    share another, because a process that ends takes all its contestants with it."""
     present: list[Contestant] = []
     refusals = {}
     for precision, ways in {"fp32": (EXACT, ()), "its own precision": ((), OWN_PRECISION)}.items():
@@ -109,15 +109,16 @@ def openvino_contestants(
 
 
 def whole_draft(paths: ModelPaths) -> PreTrainedModel:
-    """The draft model's module, with the embeddings and the head that the engine gives it, as a copy that the engine
-    does not use."""
+    """A copy of the draft model's module, which the engine does not use. It includes the embeddings and the output head
+    that the engine gives to a draft model that is stored without them."""
     opened = load_models(paths, {"draft": "draft"}, "float32", "cpu").part("draft")
     return copy.deepcopy(opened.model)
 
 
 def written(draft: PreTrainedModel, paths: ModelPaths) -> Path:
-    """The folder of the draft as a checkpoint for other engines, written on first use. If the draft's head was cut, the
-    checkpoint has the target's whole head instead, because a checkpoint needs a whole one."""
+    """The folder that holds the draft model as a checkpoint for other engines, written on first use. The checkpoint
+    always has the target's output head: a draft model's own head may cover only a part of the vocabulary, and other
+    engines need all of it."""
     folder = cache_folder() / "bench" / f"draft-{digest_of(paths.parts['draft'])}"
     if not folder.is_dir():
         target = load_models(paths, {}, "float32", "cpu").target
@@ -159,8 +160,8 @@ def real_text(race: Race, goals: Sequence[Goal]) -> str:
 
 
 def real_goals(race: Race, absent: Mapping[str, str]) -> list[Goal]:
-    """The goals of this suite. For each kind of prompt, the best drafter is compared with the best of a peer's ways.
-    absent: the reason of each peer that could not take part."""
+    """The goals of this suite. For each kind of prompt, the fastest drafter is compared with the fastest contestant of
+    another library. absent: for each library that could not take part, the reason."""
     rows, base = race.table, plain().key
     none, chooser = of(rows, base), of(rows, CHOOSER)
     best = best_of(rows, [name for name in group(rows, "ours") if name != base])

@@ -75,8 +75,8 @@ def _cell(value: object, form: str) -> str:
 
 
 def figures(count: Mapping[str, float], **formulas: str) -> dict[str, float | None]:
-    """Figures from sums. formulas: for each figure, the name of a sum, or of two sums that are divided ("tokens /
-    steps"). A figure is None if its divisor is zero."""
+    """Compute figures from sums. formulas: for each figure either the name of a sum, or two names with a slash between
+    them, such as "tokens / steps", for a quotient. A figure is None if its divisor is zero."""
     values = {}
     for name, formula in formulas.items():
         top, _, below = formula.partition(" / ")

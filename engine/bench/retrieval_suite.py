@@ -91,7 +91,8 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
 
 
 def candidates(figures: Sequence[Aim]) -> Classes:
-    """The drafters that look tokens up, the drafters that they are compared with, and their sources alone, by key."""
+    """The drafters that look tokens up, the drafters that they are compared with, and those whose drafts they join
+    (``Drafter.sources``), by key."""
     all_drafters = drafters()
     keys = [key for key, cls in all_drafters.items() if cls.family == "retrieval"]
     entrants = [entrant.key for figure in figures for entrant in figure.entrants]
@@ -113,11 +114,13 @@ def long_readers(figures: Sequence[Aim]) -> set[str]:
 def contestants(
     models: Models, classes: Classes, figures: Sequence[Aim], workload: str, earlier: Sequence[str]
 ) -> list[Ours]:
-    """The contestants for a workload. After long prompts, they are the drafters made for these, and the drafters that
-    need no part; on other workloads, all drafters that are not made only for long prompts.
+    """The contestants for a workload. On long prompts, these are the drafters that are made for long prompts, and those
+    that need no trained module. On other workloads, these are all drafters that are not made only for long prompts.
 
-    earlier: requests that each contestant answers in advance. It begins every text with the memory of these alone,
-    because in a second round it would otherwise copy the texts of the first."""
+    earlier: requests that each contestant answers before it is measured. The contestant begins every measured text with
+    the memory that it had after these requests. If it also kept what it wrote since, it would only copy its own texts
+    in the second round.
+    """
     options: dict[str, Mapping] = {}
     for entrant in (entrant for figure in figures for entrant in figure.entrants):
         options[entrant.key] = entrant.options or options.get(entrant.key, {})
@@ -181,7 +184,8 @@ def beside(figures: Sequence[Aim], table_rows: Sequence[Row]) -> list[str]:
 
 
 def above_sources(classes: Classes, table_rows: Sequence[Row]) -> list[str]:
-    """Lines with the number of workloads on which a drafter is faster than each of its sources alone."""
+    """Lines for drafters that join the drafts of other drafters: the number of workloads on which such a drafter is
+    faster than each of the others alone."""
     speed = {(row.workload, row.contestant): row.tokens_per_second for row in table_rows}
     lines = []
     for key, cls in classes.items():

@@ -1,8 +1,9 @@
 """`python -m engine bench --suite rules`: how many tokens of the same drafts each rule accepts, at temperature 1.
 
 Texts are drawn after prompts of every workload, with several seeds, under the first rule of each drafter. At each step
-of these texts, every rule judges the same draft, several times with other coins. Tokens per step are a mean over texts,
-and so is the difference to the first rule. Both have a standard error. The suite measures counts, not times.
+of these texts, every rule judges the same draft several times, each time with new random numbers. Two means over the
+texts are reported, each with its standard error: the tokens per step, and how far they exceed those under the first
+rule. The suite measures counts, not times.
 """
 
 import math
@@ -22,9 +23,9 @@ from engine.parts.loading import ModelPaths, load_models
 from engine.rules import Case, Verifier, verifier, verifiers
 
 FULL, QUICK = Plan(prompts=2, rounds=3, tokens=64), Plan(prompts=1, rounds=2, tokens=32)
-"""How much is measured. The rounds are seeds."""
+"""How much is measured. Each round draws its texts with another seed."""
 JUDGED = 8
-"""The number of times that a rule judges a draft."""
+"""The number of times that each rule judges the draft of a step."""
 LINES = (
     ("chain", {"length": 4}, ("rejection", "block")),
     ("multi_chain", {"chains": 2, "length": 4}, ("rejection", "spectr", "greedy_multipath")),

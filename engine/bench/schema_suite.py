@@ -1,8 +1,8 @@
 """`python -m engine bench --suite schema`: how many passes a JSON schema saves, feature by feature.
 
-The suite follows JSONSchemaBench (Geng et al. 2025), with ten schemas written for it, one for each feature. Prompts of
-the template workload are answered greedily: with each schema by one document, and without a schema by as many tokens.
-The suite measures counts, not times, so one round is enough.
+The suite follows JSONSchemaBench (Geng et al. 2025), but with ten schemas of its own, one for each feature of JSON
+Schema. Prompts of the template workload are answered greedily: with each schema by one document, and without a schema
+by as many tokens. The suite measures counts, not times, so one round is enough.
 """
 
 import json
@@ -57,7 +57,8 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
 
 
 def _counts(models: Models, schema: dict, prompts: list[Prompt], plan: Plan) -> dict[str, Counter]:
-    """The counts of three runs: ``plain`` and ``chain`` with the schema, and ``free``, chain without it."""
+    """The sums of the counters in three runs: in ``plain`` and ``chain``, these two drafters write with the schema; in
+    ``free``, the drafter ``chain`` writes without it."""
     target = models.target
 
     def constraint() -> JsonSchema:

@@ -52,11 +52,11 @@ class Result:
 class Suite:
     """A comparison of contestants on prompts.
 
-    counters: counters in addition to ``USUAL``. warm_up: what is written before the clock runs. With ``text``, a
-    contestant writes each text once before it is timed; so everything that the text needs is made, here as in other
-    engines, and the processor's caches hold the contestant's own weights. With ``once``, each contestant writes one
-    text at the beginning. ``never`` is for suites that only count. enough: called before each prompt; if it returns
-    True, the suite ends.
+    counters: counters in addition to ``USUAL``. warm_up: which texts are written without being timed. With ``text``, a
+    contestant writes each text once just before the timed run. So graphs are compiled and buffers have grown before the
+    clock starts, for this engine and other engines alike, and the processor's caches hold the contestant's own weights.
+    With ``once``, each contestant writes one text when the suite begins. With ``never``, nothing is written in advance,
+    which suits suites that only count. enough: called before each prompt; if it returns True, the suite ends.
     """
 
     contestants: Sequence[Contestant]
@@ -67,8 +67,8 @@ class Suite:
     enough: Callable[[], bool] = lambda: False
 
     def run(self) -> list[Result]:
-        """Let every contestant continue every prompt in every round; for each prompt another contestant begins. Returns
-        the results, sorted by workload and contestant."""
+        """Let every contestant continue every prompt in every round. The contestants' order changes from prompt to
+        prompt, so that each of them is sometimes the first. Returns the results, sorted by workload and contestant."""
         results = []
         total = len(self.contestants) * len(self.prompts) * self.plan.rounds
         with graph_memory().unbounded(), tqdm(total=total, leave=False, disable=None) as progress:
@@ -154,8 +154,8 @@ def turn_of(tokenizer, text: str) -> list[int]:
 
 
 def choose(models: Models, workloads: Cards, plan: Plan, turns: bool = False) -> list[Prompt]:
-    """The prompts of a suite: from each workload, prompts that leave room for the tokens to be written, at even
-    distances. turns: wrap each prompt as a user's turn."""
+    """The prompts of a suite. They are taken at even distances from each workload's list of prompts; prompts that leave
+    no room for the tokens to be written are left out. turns: whether to wrap each prompt as a user's turn."""
     room, tokenizer = models.target.max_context - plan.tokens, models.target.tokenizer
     encode = partial(turn_of, tokenizer) if turns else lambda text: tokenizer(text)["input_ids"]
     chosen = []

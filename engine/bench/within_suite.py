@@ -1,9 +1,10 @@
-"""`python -m engine bench --suite within`: how much trained parts gain. The parts are heads, features and own layers of
-the target, the head that stops a chain, a draft with another vocabulary, and a diffusion model.
+"""`python -m engine bench --suite within`: how much trained parts gain.
 
-The contestants take turns and decode greedily. The figures are the goals that the methods' cards declare for this
-suite, and a contestant takes part only on the workloads of its figures. If a part is not shipped, or belongs to another
-target, the figure is replaced by one sentence.
+Parts are modules that were trained beside the target: extra heads, draft models that read the target's hidden states,
+copies of the target's own layers, the head that decides when a chain ends, a draft model with another vocabulary, and a
+diffusion model. The contestants take turns and decode greedily. The figures are the goals that the methods' cards
+declare for this suite, and a contestant takes part only on the workloads of its figures. If a part is not shipped, or
+belongs to another target, the figure is replaced by one sentence.
 """
 
 from collections.abc import Sequence
@@ -54,7 +55,8 @@ def _row(figure: Aim, goal: Goal) -> dict:
 
 
 def entrants(figure: Aim) -> list[Entrant]:
-    """The contestants that a figure needs, with all fixed chains if these are the rivals."""
+    """The contestants that a figure needs. If the figure's rival is the best fixed chain, these include chains of all
+    fixed lengths."""
     return figure.entrants + (fixed_chains() if figure.over == FIXED else [])
 
 

@@ -20,14 +20,15 @@ from pathlib import Path
 class BoundedProcess:
     """Answers requests, one at a time.
 
-    The program is started with the file descriptor from which it reads requests, and its limits. It reads and answers
-    JSON, limits its memory with ``setrlimit``, and lets the system end it by SIGPROF if a request computes for too
-    long.
+    The process runs a Python program, which is started with two kinds of arguments: the file descriptor from which it
+    reads requests, and its limits. The program reads and answers JSON, limits its memory with ``setrlimit``, and lets
+    the system end it by SIGPROF if a request computes for too long.
     """
 
     def __init__(self, program: Path, seconds: float, bounds: tuple[float, ...], does: str) -> None:
-        """seconds: the limit on computing for one request, which is the program's first limit. bounds: its other
-        limits. does: a clause on the work of the process, for an error message."""
+        """seconds: the most seconds of computing for one request, passed to the program as the first of its limits.
+        bounds: the other limits, passed after it. does: a clause that says what the process does, for an error
+        message."""
         self._program, self._does = program, does
         self._seconds, self._bounds = seconds, bounds
         self._lock = threading.Lock()
@@ -82,5 +83,6 @@ class BoundedProcess:
                 self._end()
 
     def _forked(self) -> None:
-        """In a forked process, leave the parent's process alone; a new one is started when it is needed."""
+        """After a fork, in the child: forget the parent's bounded process without ending it. The child starts a process
+        of its own when it needs one."""
         self._lock, self._running = threading.Lock(), None

@@ -36,8 +36,9 @@ class Splitter:
         )
 
     def split(self, folder: str, name: str, text: str, how: Mapping) -> list[int]:
-        """The tokens of a text. folder: the tokenizer's. name: its model's, for messages. how: arguments of the
-        tokenizer's call. Raises UserError, and UnicodeError for a text that is not valid Unicode."""
+        """The tokens of a text. folder: the folder of the tokenizer. name: the name of the tokenizer's model, for error
+        messages. how: arguments of the tokenizer's call. Raises UserError, and UnicodeError for a text that is not
+        valid Unicode."""
         text.encode()
         answer = self._process.answer({"folder": folder, "text": text, "how": how})
         if "tokens" not in answer:
@@ -60,7 +61,8 @@ def distrust(folder: str | Path) -> None:
 
 
 def open_tokenizer(folder: str | Path, name: str):
-    """The tokenizer in a folder; a stranger's is bounded. name: of its model, for messages. Raises UserError."""
+    """The tokenizer in a folder. If it was marked by ``distrust``, it splits texts in the bounded process. name: the
+    name of its model, for error messages. Raises UserError."""
     strange = str(folder) in _STRANGE
     if strange:
         splitter.split(

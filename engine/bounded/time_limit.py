@@ -10,21 +10,21 @@ from engine.errors import UserError
 from engine.printable import one_line
 
 PATIENCE = 20.0
-"""The seconds that one call to a method from outside may take."""
+"""The most seconds that one call may take of a method that comes from outside this repository."""
 AGAIN = 1.0
-"""The seconds after which code that continues after TooLong is stopped once more."""
+"""The seconds after which TooLong is raised once more, in case the stranger's code has caught it and goes on."""
 
 T = TypeVar("T")
 
 
 class TooLong(BaseException):
-    """Raised in the thread that runs a stranger's code, wherever in the code it is."""
+    """Raised by a timer in the thread that runs a stranger's code, at whatever line this thread has reached."""
 
 
 def within(key: str, call: str, work: Callable[[], T]) -> T:
     """The result of ``work``, a stranger's code. Raises UserError if the code raises anything, even SystemExit, or
-    takes longer than ``PATIENCE``. Code that loops in Python is stopped; code that waits in C is not. key, call: the
-    method and the name of the call, for the message."""
+    takes longer than ``PATIENCE``. Code that loops in Python is stopped; code that waits in C is not. key: the key of
+    the method to which the code belongs, for the message. call: the name of the call, for the message."""
     clock = _Clock(threading.get_ident())
     try:
         with clock:

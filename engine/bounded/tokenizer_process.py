@@ -4,8 +4,8 @@ path).
 A tokenizer's file holds rules that may lengthen or search a text without end. The system ends this process, even inside
 one of these operations, if it computes for too long or requests too much memory.
 
-Arguments: the file descriptor from which requests are read; seconds of computing per text, ten times as many for
-opening; megabytes; tokens.
+Arguments: the file descriptor from which requests are read; the most seconds of computing for splitting one text
+(opening a tokenizer may take ten times as many); the most megabytes of memory; the most tokens of a text.
 """
 
 import json
@@ -16,7 +16,7 @@ import sys
 from multiprocessing.connection import Connection
 
 OPENING = 10
-"""How many times the seconds for a text the opening of a tokenizer may take."""
+"""Opening a tokenizer may take this many times the seconds allowed for splitting one text."""
 MOST_HELD = 4
 LONGEST = 10_000  # the most characters of a token
 GROWTH = 4
@@ -24,7 +24,7 @@ GROWTH = 4
 PLAIN = (
     "ByteLevel", "WordPiece", "Metaspace", "BPEDecoder", "CTC", "ByteFallback", "Fuse", "Strip",
 )  # fmt: skip
-"""Decoders whose text for a token is about as long as the token."""
+"""Kinds of decoders that keep the text of a token about as long as the token itself."""
 
 
 class Refused(Exception):

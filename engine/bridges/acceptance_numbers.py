@@ -1,6 +1,6 @@
 """Five numbers that are all called acceptance, computed from how often each drafted position was reached and kept.
 
-Papers and engines print different ones of them under similar names; ``NUMBERS`` says where each is printed.
+Papers and engines print different numbers of these five under similar names; ``NUMBERS`` says where each is printed.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def numbers(
     counts do not give it.
 
     positions: as in an ``acceptance`` line: ``position`` from 1, ``accepted``, and perhaps ``reached`` (counts of
-    steps). steps: target passes that judged a draft. drafted, accepted: tokens in all these steps. new_tokens: tokens
-    that they wrote.
+    steps). steps: the number of target passes that judged a draft. drafted, accepted: the numbers of drafted and of
+    accepted tokens in all these steps. new_tokens: the number of tokens that these steps added to the texts.
     """
     kept_counts = [entry.get("accepted") for entry in positions]
     if accepted is None and kept_counts and None not in kept_counts:
@@ -98,23 +98,23 @@ def numbers(
 
 
 def numbers_of(line: Mapping) -> dict:
-    """``numbers`` for an ``acceptance`` line. Numbers that the line states itself (``stated``), because its source has
-    no counts, replace computed ones."""
+    """The result of ``numbers`` for an ``acceptance`` line. Some lines give numbers themselves, in ``stated``, because
+    their source has no counts; these replace the computed numbers."""
     names = ("steps", "drafted", "accepted", "new_tokens")
     computed = numbers(line.get("positions", ()), **{name: line.get(name) for name in names})
     return computed | dict(line.get("stated", {}))
 
 
 def survival(positions: Sequence[Mapping]) -> list[float] | None:
-    """For each position, the share of drafts that were kept up to and including it: [K], falling. A draft that was
-    shorter counts as refused there. None if the number of drafts is not known."""
+    """For each position, the share of drafts that were kept up to and including it: [K], never rising. A draft that
+    ends before a position counts as refused at this position. None if the number of drafts is not known."""
     drafts = positions[0].get("reached") if positions else None
     rates = [_ratio(entry.get("accepted"), drafts) for entry in positions]
     return rates if rates and None not in rates else None
 
 
 def cut_short(positions: Sequence[Mapping]) -> bool:
-    """Whether some drafts were kept to their end although other drafts were longer."""
+    """Whether some drafts were kept to their last token although other drafts had more tokens."""
     return any(
         after.get("reached", 0) < before.get("accepted", 0) for before, after in pairwise(positions)
     )

@@ -50,8 +50,8 @@ class Described:
         return self.config
 
     def number(self, *names: str) -> int | None:
-        """The first of these entries that is a whole number, at the top level or in the section about the layers; else
-        None."""
+        """The value of the first of these entries whose value is a whole number. Each entry is looked up at the top
+        level, and in the section about the layers. None if no entry is found."""
         for name in names:
             for where in (self.config, self.inner):
                 value = where.get(name)

@@ -9,7 +9,7 @@ from engine.bridges.drafter_traps import AUX, BLOCK_AUX, BLOCKS, EAGLES, Trap
 from engine.printable import one_line
 
 READING = (*EAGLES, *BLOCKS, "medusa", "hydra", "mtp")
-"""Kinds of drafters that read the target's hidden states."""
+"""Kinds of drafters that take the target's hidden states as input."""
 
 
 def fit(files: Described, kind: str, target: Described) -> Iterator[Trap]:

@@ -145,7 +145,7 @@ MARKS = {
     "lilicorr": ("lilicorr_enabled",),
     "domino": ("gru_hidden_dim",),
 }
-"""Kind -> configuration entries that only this member of DFlash's family has."""
+"""Kind of drafter in DFlash's family -> the configuration entries that only this kind has."""
 CLASSES = (
     ("Eagle4", "eagle4"),
     ("Eagle3", "eagle3"),
@@ -159,7 +159,7 @@ CLASSES = (
     ("Gemma4Assistant", "gemma4_assistant"),
     ("Gemma4UnifiedAssistant", "gemma4_assistant"),
 )
-"""A part of an architecture's name -> kind; the first that matches counts."""
+"""A piece of the name of an architecture class -> the kind; the first piece that occurs in the name decides."""
 _MEDUSA = re.compile(r"(medusa_head\.)?\d{1,3}\.\d{1,3}\.(linear\.)?weight")
 
 
@@ -190,8 +190,8 @@ def _of_block(config: dict, files: Described) -> str:
 
 
 def _of_tensors(files: Described, classes: list[str]) -> str:
-    """The kind by the names of the tensors first, because an early drafter's configuration is a copy of its
-    target's."""
+    """The kind by the names of the tensors. The class names in the configuration are only used if no tensor name
+    decides, because an early drafter's configuration is a copy of its target's."""
     shapes = files.shapes
     if "fc.weight" in shapes:
         if any(key.startswith(("midlayer.", "layers.0.hidden_norm")) for key in shapes):

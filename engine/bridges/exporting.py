@@ -1,5 +1,5 @@
-"""A recommended setting as settings of a serving engine. If an engine cannot express a part, a note says so; nothing is
-replaced."""
+"""A recommended setting as settings of a serving engine. If an engine cannot express something in the setting, a note
+says so, and nothing else takes its place."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ CAUTION = (
 
 @dataclass(frozen=True)
 class Export:
-    """A setting as one engine takes it.
-    text: the settings for the engine; "" if it cannot express the setting. synthetic: the settings for a test of the
-    server's speed, with the measured acceptance instead of the drafter's; "" if the engine has no such mode, or
-    acceptance is not fully known. notes: sentences for people."""
+    """A recommended setting, written for one engine.
+    text: the settings for the engine; "" if the engine cannot express the recommended setting. synthetic: settings for
+    a test of the server's speed, in which the engine accepts drafted tokens at the measured rates, whatever the drafter
+    proposes; "" if the engine has no such mode, or if the acceptance rate of some position is unknown. notes: sentences
+    for people."""
 
     engine: str
     text: str
@@ -44,7 +45,7 @@ ENGINES: dict[str, tuple[str, Callable[[Recommended], Words]]] = {
 }
 """Key -> the engine's name, and the function that writes its settings."""
 EXACT = ("greedy", "rejection", "block")
-"""Rules that the engines have, or that the exporters handle where an engine has them."""
+"""Rules that need no note from ``export``: the engines have these rules, or the functions in ``ENGINES`` treat them."""
 
 
 def export(setting: Recommended, engine: str) -> Export:

@@ -15,7 +15,7 @@ def imported_line(engine: str, name: str, lacks: str = "", **known: object) -> d
 
 
 def counted(counts: StepCounts) -> dict:
-    """The fields of an ``acceptance`` line that follow from counts of steps."""
+    """The fields of an ``acceptance`` line that can be computed from counts of steps."""
     return {
         "positions": counts.positions(),
         "steps": counts.total,

@@ -81,7 +81,8 @@ def _of_folder(folder: Path) -> list[dict]:
 
 
 def _checked(lines: list[dict], name: str) -> list[dict]:
-    """The same lines. Raises UserError if sums in them contradict each other, or are too large for a record."""
+    """Return these lines unchanged. Raises UserError if sums in them contradict each other, or are too large for a
+    record."""
     try:
         for line in lines:
             check_acceptance(line)

@@ -23,9 +23,9 @@ CHAINS_ONLY = ("vLLM", "llama.cpp")
 @dataclass(frozen=True)
 class Inspection:
     """The report on a checkpoint.
-    kind: a key of ``KINDS``. facts: sentences. traps: those with ``wrong`` first. target: its name; "" without a
-    target.
-    fits: None without a target, and for a kind whose description does not say."""
+    kind: a key of ``KINDS``. facts: sentences. traps: those that make the checkpoint unusable (``wrong``) first.
+    target: the target's name; "" without a target. fits: whether the drafter fits the target; None without a target,
+    and for a kind of drafter whose files do not say."""
 
     name: str
     kind: str

@@ -29,7 +29,8 @@ GAUGES = (
     "a request has positions."
 )
 Samples = Mapping[str, Mapping[int | None, list[float]]]
-"""Name of a metric -> position, or None for a metric without positions -> the values of its series."""
+"""Name of a metric -> position in the draft (None for a metric without positions) -> the values of the metric's
+series."""
 
 
 def is_metrics(text: str) -> bool:
@@ -134,8 +135,8 @@ def _means(metrics: Samples, name: str) -> dict | None:
 
 
 def _mean(metrics: Samples, metric: str) -> float | None:
-    """The value of a gauge. Raises ValueError if workers report different values: a mean of means would weight them
-    equally."""
+    """The value of a gauge that holds a mean. Raises ValueError if the server's workers report different values,
+    because a mean of their means would weight the workers equally."""
     values = {value for values in metrics.get(metric, {}).values() for value in values}
     if len(values) > 1:
         raise ValueError(f"its workers have different values of {metric}; import each alone")

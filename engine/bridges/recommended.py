@@ -47,7 +47,8 @@ class Recommended:
 
     @property
     def in_full(self) -> Recommended:
-        """The setting for an engine that never ends a chain early: as many tokens as were drafted in a step, in the mean."""
+        """The setting for an engine that never ends a chain early: its size is the mean number of tokens drafted in a
+        step, rounded."""
         if self.drafter != "chain" or self.drafted is None:
             return self
         return replace(self, size=max(1, min(self.size, round(self.drafted))))
@@ -123,8 +124,8 @@ def _name(about: Mapping, role: str) -> str:
 
 
 def _counted(lines: list[Mapping], answer: Mapping, options: Mapping) -> list[Mapping]:
-    """The counts of this setting over all prompts: the line for all of them, or those for each kind. A later line replaces an
-    earlier one of its kind."""
+    """The ``acceptance`` lines that hold this setting's counts. If there is one line for all prompts, it is the only
+    one; otherwise there is a line for each kind of prompt. A later line replaces an earlier line for the same kind."""
     latest: dict[object, Mapping] = {}
     recommended_key = answer["drafter"], options, answer["size"], answer["verifier"]
     for line in lines:
@@ -143,7 +144,8 @@ def _drafted(counted: list[Mapping]) -> float | None:
 
 
 def _positions(counted: list[Mapping]) -> tuple[Mapping, ...]:
-    """The sums of the counts by position; () where a line says only how many were accepted."""
+    """The counts of these lines, summed for each position; () if a line has no count of how often a position was
+    reached."""
     reached, accepted = Counter(), Counter()
     for line in counted:
         for entry in line.get("positions", ()):

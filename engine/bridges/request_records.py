@@ -1,7 +1,7 @@
 """Reads acceptance from a server's answers: vLLM's per-request metrics, SGLang's meta_info, llama.cpp's timings.
 
 A file holds one answer as JSON, a list of answers, one answer per line, or a stream (``data: {...}``). Each chunk of a
-stream repeats the counts so far, so the last chunk of an ``id`` counts.
+stream repeats the counts so far, so only the last of the chunks with the same ``id`` is used.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ NO_POSITIONS = "llama.cpp’s timings hold totals, and no positions; its /metric
 CORRECT = ("spec_num_correct_drafts", "spec_accepted_drafts", "spec_accept_token_num")
 PROPOSED = ("spec_num_proposed_drafts", "spec_proposed_drafts", "spec_draft_token_num")
 BY_KEPT = ("spec_correct_drafts_histogram", "spec_accept_histogram")
-"""SGLang's names for one count, the newest name first. CORRECT and PROPOSED above are such names for two other
-counts."""
+"""SGLang's names for the histogram of steps by kept tokens, the newest name first. CORRECT and PROPOSED above hold
+SGLang's names for the number of kept and of drafted tokens."""
 
 
 def lines_of_answers(text: str, name: str) -> list[dict]:
@@ -52,7 +52,7 @@ def lines_of_answers(text: str, name: str) -> list[dict]:
 
 
 def _answers(text: str, name: str) -> Iterator[tuple[object, dict]]:
-    """Yields each answer with an identifier: its id, or its place in the file."""
+    """Yields each answer with an identifier: its ``id``, or else its position in the file."""
     stream, streamed = 0, text[:1000].lstrip().startswith(STREAMED)
     for place, answer in enumerate(_objects(text, name)):
         if answer == ENDED:
@@ -84,8 +84,8 @@ def _objects(text: str, name: str) -> Iterator[object]:
 
 
 def _records(answer: dict) -> Iterator[tuple[str, Mapping]]:
-    """Yields the engine and its record on drafting, for each place in an answer, or in a part of one, where a record
-    may be."""
+    """Yields the name of the engine and its record of drafting, for each field of an answer, or of one of its choices,
+    in which the engines store such records."""
     inside = [answer, answer.get("metrics"), answer.get("meta_info"), answer.get("sglext")]
     choices = answer.get("choices")
     if isinstance(choices, list):
@@ -102,7 +102,7 @@ def _records(answer: dict) -> Iterator[tuple[str, Mapping]]:
 
 
 Answers = list[tuple[Mapping, Mapping]]
-"""The record and the whole answer, for each answer."""
+"""For each answer, its record of drafting and the whole answer."""
 
 
 def _of_vllm(answers: Answers, name: str) -> dict:
@@ -208,7 +208,7 @@ def _milliseconds(records: list[Mapping]) -> dict | None:
 
 
 def _written(answers: Answers) -> dict:
-    """The number of tokens in the answers, as a field; None if an answer does not give it."""
+    """The field ``new_tokens``: the number of tokens in all answers, or None if an answer does not give its number."""
     tokens = []
     for record, answer in answers:
         usage = answer.get("usage") if isinstance(answer.get("usage"), dict) else {}

@@ -61,8 +61,8 @@ class StepCounts:
 
 
 def whole(value: object, most: int = MOST_COUNT) -> int:
-    """The value as an int; a whole float, as in Prometheus's text, counts. Raises ValueError, whose message ends a
-    sentence, for anything but a number from 0 to ``most``."""
+    """The value as an int. A float without a fraction is accepted, because Prometheus's text has such floats. Anything
+    but a number from 0 to ``most`` raises ValueError, whose message ends a sentence."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
         raise ValueError(f"{str(value)[:40]!r} is no count")
     if value != int(value):

@@ -1,7 +1,7 @@
 """Arguments of ``generate`` in transformers (as of 5.23), as lines of Python.
 
-transformers reads the number of drafted tokens from the draft's generation config; as an argument of ``generate`` it is
-ignored.
+transformers takes the number of drafted tokens from the draft model's generation config; if this number is passed as an
+argument of ``generate``, it is ignored.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Renderer:
     ) -> str:
         """The rendered text. asks: whether the text ends where the assistant's answer begins.
 
-        Raises UserError; its message is a clause on the template's fault that ends the caller's sentence.
+        Raises UserError. Its message is a clause about the template's fault, with which the caller ends a sentence.
         """
         answer = self._process.answer(
             {

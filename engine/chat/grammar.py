@@ -1,8 +1,9 @@
 """Grammars, each in a process of its own, so that no grammar can fill, block or crash this process.
 
 ``engine.chat.grammar_process`` explains why. One process is started for a tokenizer, when it is first needed. Each text
-that follows a grammar has a fork of it. The number of forks is bounded: the forks of texts that have waited longest for
-their next step are ended, and made again from the text so far.
+that follows a grammar has a fork of this process. The number of forks is bounded: the forks of texts that have waited
+longest for their next step are ended. When such a text goes on, it gets a new fork, which follows the text from its
+beginning.
 """
 
 from __future__ import annotations
@@ -39,9 +40,10 @@ MOST_WAITING = 4  # the most idle processes that wait for another text with thei
 class Bounds:
     """Limits for grammars. Times are seconds of computing.
 
-    making: to make a grammar. masking: for one answer about the next token. megabytes: for each process.
-    text, token: for all answers about one text except the first, ``text`` in all and ``token`` more for each token.
-    processes: the most processes. beginning: the most texts that begin at once, each of which may make a grammar.
+    making: for compiling a grammar. masking: for one answer about the next token. megabytes: for each process.
+    text, token: all answers about one text, except the first, may take ``text`` seconds, and ``token`` more for each
+    committed token.
+    processes: the most processes. beginning: the most texts that begin at once, each of which may compile a grammar.
     """
 
     making: float = 3.0
@@ -54,7 +56,7 @@ class Bounds:
 
 
 class Refused(Exception):
-    """There is no such grammar, or the text cannot go on here. The message is the grammar engine's reason."""
+    """The grammar cannot be compiled, or no token may follow the text. The message is the grammar engine's reason."""
 
     def anew(self) -> Refused:
         """A new exception with the same message and no traceback, so that it holds no frames."""
@@ -67,8 +69,9 @@ class TooMuch(Refused):
 
 class Next(NamedTuple):
     """The tokens that may come next in a text.
-    forced: tokens that must come. mask: one bit per token for the token after the forced ones; None if every token may
-    come; empty if it was not requested. If a single token was tested, mask is one byte: whether that token may come."""
+    forced: tokens that must come. mask: one bit per token of the vocabulary: whether it may come after the forced
+    tokens. The mask is None if every token may come, and empty if it was not requested. If the request was about a
+    single token, the mask is one byte: whether this token may come."""
 
     forced: list[int]
     mask: bytes | None
@@ -154,7 +157,8 @@ class GrammarTokenizer:
 
 
 def _end(number: int, process: subprocess.Popen, door: socket.socket) -> None:
-    """End a tokenizer's process. Python may call this wherever it frees a tokenizer, so it waits for no lock."""
+    """End a tokenizer's process. Python may call this function wherever it frees a tokenizer, so the function waits for
+    no lock."""
     _pool.gone.append(number)
     door.close()
     process.kill()
@@ -183,7 +187,7 @@ class GrammarText:
 
     def after(self, tokens: Sequence[int], most: int = 0, test: int | None = None) -> Next:
         """What may follow the committed tokens and ``tokens``: up to ``most`` forced tokens, then the mask of the next
-        token. test: if not None, only this token is tested.
+        token. test: if not None, the answer only says whether this token may follow.
 
         Raises Refused.
         """
@@ -232,7 +236,7 @@ class GrammarText:
         return answer[8:]
 
     def close(self) -> None:
-        """End the text. Python may call this wherever it frees objects, so it waits for no lock."""
+        """End the text. Python may call this method wherever it frees objects, so the method waits for no lock."""
         _pool.ended.append(self)
 
 
@@ -259,8 +263,8 @@ class Pool:
             return self._waiting.pop(text.key, None)
 
     def open(self, text: GrammarText, ready: Connection | None) -> Connection:
-        """A process for a text that has none; ``ready`` is used if it is not None. Raises Refused if the grammar was
-        refused before."""
+        """A process for a text that has none. ready: an idle process with the text's grammar, which is used if it is
+        not None. Raises Refused if the grammar was refused before."""
         pipe = ready or self.ready(text) or text.tokenizer.fork()
         with self._lock:
             self._texts[text] = None
@@ -269,8 +273,8 @@ class Pool:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """A context for beginning a text: first come, first served, and one text of a client at a time. Raises
-        Unwanted."""
+        """A context in which one text begins. Texts wait for it in order of arrival, and each client has at most one
+        text in it. Raises Unwanted."""
         mine = (CLIENT.get(), object())
         with self._moved:
             self._line.append(mine)
@@ -284,7 +288,7 @@ class Pool:
                 self._moved.notify_all()
 
     def _due(self, mine: tuple[str, object]) -> bool:
-        """Whether ``mine`` is among the first in line; waits a short time for that."""
+        """Wait a short time until ``mine`` is among the first in line. Returns whether it is."""
         with self._moved:
             return self._moved.wait_for(lambda: mine in self._first(), LOOK)
 

@@ -75,8 +75,8 @@ def bound(megabytes: int) -> None:
 
 
 def answer_all(pipe: Connection, tokenizer, told: dict, seconds: tuple[float, float]) -> None:
-    """Answer requests one after another, each within its seconds. An answer begins with the seconds of computing that
-    it took."""
+    """Answer requests one after another, each within its limit on computing. An answer begins with the seconds of
+    computing that it took."""
     text = None
 
     def done(wish: dict) -> bytes:
@@ -109,8 +109,8 @@ def answer_all(pipe: Connection, tokenizer, told: dict, seconds: tuple[float, fl
 
 @contextmanager
 def ended_by(pipe: Connection) -> Iterator[None]:
-    """Within this context, the system ends this process if the other side hangs up, even in the middle of a
-    computation."""
+    """A context within which the system ends this process if the other end of the connection is closed, even in the
+    middle of a computation."""
     flags = fcntl.fcntl(pipe, fcntl.F_GETFL)
     fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(pipe, fcntl.F_SETFL, flags | os.O_ASYNC)
@@ -181,8 +181,8 @@ class GrammarText:
         return MASK + struct.pack(f"<{len(forced) + 1}I", len(forced), *forced) + bits
 
     def _go_back(self) -> None:
-        """Return to the committed text. A grammar that failed is made again, because the tokens that made it fail may
-        never be kept."""
+        """Return to the committed text. A grammar that failed is compiled again, because the tokens after which it
+        failed may never be committed."""
         if not self._matcher.is_error():
             self._matcher.rollback(self._ahead)
             self._ahead = 0

@@ -27,17 +27,17 @@ TOO_MUCH = (
 
 
 class JsonSchema(Constraint):
-    """The state of one text. The document is written on one line, as ``json.dumps`` writes it, and the text ends after
-    it."""
+    """The constraint on one text. The document is written on one line, as ``json.dumps`` writes it, and the text ends
+    after the document."""
 
     def __init__(self, schema: str, tokenizer, vocabulary: int, ends: Collection[int]) -> None:
-        """Check the schema and make its grammar. tokenizer: a fast transformers tokenizer. vocabulary: width of the
+        """Check the schema and compile its grammar. tokenizer: a fast transformers tokenizer. vocabulary: width of the
         target's logits. ends: the tokens that end a text of the target. One of them is forced after the document: the
         tokenizer's own end token if it is among them.
 
         Raises UserError for a text that is not a JSON schema, for a schema with a keyword that cannot be kept, for a
-        schema that no token of the vocabulary can begin, for a tokenizer that grammars cannot use, and if no token ends
-        a text.
+        schema none of whose documents can begin with a token of the vocabulary, for a tokenizer that grammars cannot
+        use, and if no token ends a text.
         """
         content = checked(schema)
         self._vocabulary = vocabulary
@@ -57,8 +57,8 @@ class JsonSchema(Constraint):
             raise _refusal(refusal) from None
 
     def allowed(self, continuation: Sequence[int]) -> Tensor | None:
-        """See ``Constraint``. After the end of the text, and after tokens that the schema does not allow, every token
-        may follow, because nothing there is ever kept."""
+        """See ``Constraint``. After the end of the text, and after tokens that the schema does not allow, the mask is
+        None: every token may follow, because no token after such a continuation is ever committed."""
         path = tuple(continuation)
         if path not in self._masks:
             self._look(path, 0)
@@ -81,7 +81,8 @@ class JsonSchema(Constraint):
         return self._look(tuple(continuation), most)
 
     def _look(self, path: tuple[int, ...], most: int) -> list[int]:
-        """Fetch the masks after a path and after the forced tokens that follow it. Returns these tokens."""
+        """Fetch and store the masks after a path and after each of the forced tokens that follow it. Returns these
+        forced tokens."""
         try:
             forced, mask = answer = self._after(path, most)
         except Refused as refusal:

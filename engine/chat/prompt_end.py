@@ -7,8 +7,8 @@ border that no token could cross, and the text begins with the bytes that they s
 The law is the target's own, conditioned on the text beginning with these bytes: at the prompt's end, the byte law of
 Phan et al., Exact Byte-Level Probabilities from Tokenized Language Models (2025). A token that spells all bytes taken
 back may come. A token that spells only the first of them may come, too, weighted by the probability that the other
-bytes follow. For that probability the target reads, once and in one tree, the possible tokenizations of the bytes taken
-back.
+bytes follow. To compute this probability, the target runs one pass over a tree that holds the possible tokenizations of
+the bytes taken back. A path is a sequence of tokens in this tree, from the root downwards.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class Spelled:
         return self._of[token] if token < len(self._of) else b""
 
     def beginning_with(self, part: bytes) -> list[int]:
-        """The tokens whose bytes begin with ``part``."""
+        """The tokens whose bytes begin with the bytes ``part``."""
         return self._tokens[self._range(part)]
 
     def cross(self, text: bytes, border: int) -> bool:
-        """Whether a token could lie across the position ``border`` of the text: its bytes must agree with the text's
-        bytes, though it may reach beyond the text's end."""
+        """Whether a token could lie across the position ``border`` of the text. The token's bytes must agree with the
+        text's bytes, but they may reach beyond the text's end."""
         return any(
             len(token) > border - start and (rest.startswith(token) or token.startswith(rest))
             for start, rest in ((start, text[start:]) for start in range(border))
@@ -78,14 +78,15 @@ def spelled(tokenizer, count: int) -> Spelled:
 @dataclass(frozen=True)
 class TakenBack:
     """The end of a prompt. text: the characters taken back; "" if no token could lie across the prompt's end. paths:
-    the tokenizations of the beginnings of ``text``."""
+    the tokenizations of the prefixes of ``text``."""
 
     text: str
     paths: tuple[Path, ...]
 
 
 def taken_back(target, prompt: ChatPrompt) -> tuple[ChatPrompt, TakenBack]:
-    """The prompt without the tokens that are taken back, at least one token long, and its end.
+    """Split the prompt in two: the prompt without the tokens that are taken back, which keeps at least one token, and
+    the part that is taken back.
 
     Raises UserError for a target without a tokenizer.
     """
@@ -131,7 +132,7 @@ def _is_text(part: bytes) -> bool:
 
 
 def _paths(target, words: Spelled, before: str, text: str) -> Iterator[Path]:
-    """Yields the tokenization of each beginning of ``text`` as a path. before: the prompt's text before ``text``."""
+    """Yields the tokenization of each prefix of ``text`` as a path. before: the prompt's text before ``text``."""
     for size in range(1, len(text)):
         rest, path = text[:size].encode(), ()
         tokens = split(
@@ -144,12 +145,13 @@ def _paths(target, words: Spelled, before: str, text: str) -> Iterator[Path]:
 
 
 class PromptEnd(Constraint):
-    """The state of one text, which must begin with the characters that were taken back from the prompt."""
+    """The constraint on one text, which must begin with the characters that were taken back from the prompt."""
 
     looks_ahead = True
 
     def __init__(self, target, end: TakenBack, temperature: float) -> None:
-        """temperature: of the sampling. At 0, the probabilities are those of temperature 1."""
+        """temperature: the temperature of the sampling. At temperature 0, the weights are the probabilities at
+        temperature 1."""
         self._words = spelled(target.tokenizer, min(target.vocab_size, len(target.tokenizer)))
         self._vocabulary, self._temperature = target.vocab_size, temperature or 1.0
         self._text, self._path = end.text.encode(), ()
@@ -175,7 +177,7 @@ class PromptEnd(Constraint):
             self._chances[path] = float(torch.tensor(ways).logsumexp(-1))
 
     def _whole(self, path: Path) -> list[int]:
-        """The tokens that spell all bytes that are left after the path, and perhaps more."""
+        """The tokens that spell all of the bytes taken back that the path does not spell, and perhaps further bytes."""
         return self._words.beginning_with(self._text[len(b"".join(map(self._words.of, path))) :])
 
     def allowed(self, continuation: Sequence[int]) -> Tensor | None:
@@ -197,8 +199,8 @@ class PromptEnd(Constraint):
         return logits
 
     def _parts(self, path: Path) -> dict[int, float]:
-        """Tokens that spell only the first of the bytes left after the path -> the log-probability that the other bytes
-        follow."""
+        """The tokens that spell the next of the bytes taken back after the path, but not all of them. Each has the
+        log-probability that the remaining bytes follow it."""
         chances = {token: self._chances[*path, token] for token in self._below.get(path, ())}
         return {token: chance for token, chance in chances.items() if chance > float("-inf")}
 

@@ -23,25 +23,26 @@ ALWAYS = frozenset(dir(builtins)) | {"None", "True", "False", "not", "await", "y
 USE = re.compile(
     r"(?:(?<![\w.])(?:return|if|elif|while|not|and|or|in|is|yield)[ ]+|[=+\-*/%<>][ ]*)([A-Za-z_]\w*)"
 )
-"""A use of a name, which is group 1."""
+"""A pattern that matches a use of a name, with the name as group 1."""
 NO_USE = ("def ", "class ", "import ", "from ", "@", "lambda", '"', "'", "#")
 """A line that holds one of these is not analysed."""
 LINE_END = re.compile(r"[\n\"'#]")
-"""The characters of a token after which its text is not analysed."""
+"""A pattern for the characters that end the analysis of a token: what the token holds after one of them is not
+analysed."""
 MOST_LINES = 400  # the last lines of the text that are analysed
 NONE = "Only names that exist may be used here, and none of them begins as the last name of the text does."
 
 
 class Names(NamedTuple):
-    """The names that may be used at a place. names: the whole names. beginnings: all their beginnings, including the
-    whole names."""
+    """The names that may be used at one position of the text. names: the whole names. beginnings: all prefixes of these
+    names, the whole names included."""
 
     names: frozenset[str]
     beginnings: frozenset[str]
 
 
 class PythonNames(Constraint):
-    """The state of one text. The prompt and the text are Python; where they cannot be analysed, every token may
+    """The constraint on one text. The prompt and the text are Python; where they cannot be analysed, every token may
     come."""
 
     key = "python_names"
@@ -145,7 +146,7 @@ def _line(text: str) -> str:
 
 
 def _fits(line: str, token: str, known: Names) -> bool:
-    """Whether every name that the token begins, continues or ends is allowed at its place."""
+    """Whether every name that the token begins, continues or ends is allowed at this position."""
     first, ended, _ = LINE_END.sub("\n", token).partition("\n")
     whole = line + first
     for use in USE.finditer(whole):

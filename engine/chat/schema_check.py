@@ -1,10 +1,10 @@
-"""Checks a JSON schema before its grammar is made, so that every promise of the schema is either kept, or named and
+"""Checks a JSON schema before its grammar is compiled, so that every promise of the schema is either kept, or named and
 refused.
 
-The grammar engine refuses most features that it lacks. This module handles the others: invalid JSON, numbers that it
-would round, keys of its own, keywords that the schema's draft of JSON Schema lacks, patterns that have another meaning
-there, formats that it checks too loosely, and ``oneOf``, which it accepts only where no document can match two of the
-branches.
+The grammar engine refuses most features that it lacks. This module handles the others: invalid JSON; numbers that the
+grammar engine would round; keys that only the grammar engine knows; keywords that the schema's draft of JSON Schema
+lacks; patterns that mean something else in the grammar engine; formats that it checks too loosely; and ``oneOf``, which
+it accepts only where no document can match two of the branches.
 """
 
 import json
@@ -36,7 +36,8 @@ IMPOSSIBLE = (
 )
 DRAFTS = ("draft-04", "draft-06", "draft-07", "2019-09", "2020-12")
 YOUNGEST = {"const": "draft-06", "prefixItems": "2020-12"}
-"""Keywords -> the first draft that has them. In older drafts the grammar engine would ignore them, or apply them."""
+"""Keywords -> the first draft of JSON Schema that has them. A schema of an older draft should ignore them, and the
+grammar engine might apply them."""
 BOUNDS = {"minimum": 1, "exclusiveMinimum": 1, "maximum": -1, "exclusiveMaximum": -1}
 """Keyword -> 1 if a larger value allows fewer documents, -1 if a smaller value does."""
 

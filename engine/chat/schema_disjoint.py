@@ -32,8 +32,8 @@ class Disjoint:
         )
 
     def _by_parts(self, first: dict, second: object, depth: int) -> bool:
-        """Whether ``first`` is disjoint from ``second`` because of its reference, its subschemas or its listed
-        values."""
+        """Whether the reference, the subschemas or the listed values of ``first`` show that it is disjoint from
+        ``second``."""
         if isinstance(first.get("$ref"), str) and self(self._resolve(first["$ref"]), second, depth):
             return True
         if any(self(part, second, depth) for part in list_of(first, "allOf")):

@@ -19,11 +19,13 @@ _DAY = rf"([0-9]{{4}}-({_SHORT}|{_FEBRUARY})|({_LEAP})-02-29)"
 _ZONE = r"([zZ]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
 DATE = f"^{_DAY}$"
 DATE_TIME = rf"^{_DAY}[tT]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?{_ZONE}$"
-"""Patterns of the formats date and date-time. The grammar engine's own allow 29 February in every year."""
+"""Patterns of the formats date and date-time. They replace the grammar engine's own patterns, which allow 29 February
+in every year."""
 
 
 def pattern(source: str) -> str:
-    """The pattern for the grammar engine. Raises UserError for a pattern whose meaning would change there."""
+    """The pattern in the syntax of the grammar engine. Raises UserError for a pattern that would have another meaning
+    in the grammar engine."""
     pieces = PIECES.findall(source)
     flag = RUST_ONLY.search("".join(piece if len(piece) == 1 else "\0" for piece in pieces))
     if flag is not None:

@@ -1,4 +1,4 @@
-"""Whether visitors still wait for an opening model."""
+"""Whether visitors still wait for a model that is being opened."""
 
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -9,7 +9,7 @@ LOOK = 0.2
 """Seconds between two checks whether somebody still waits."""
 WANTED: ContextVar[Callable[[], bool]] = ContextVar("wanted", default=lambda: True)
 CLIENT: ContextVar[str] = ContextVar("client", default="")
-"""The client of this context, if clients take turns; "" takes no turns."""
+"""The client for whom the code in this context runs, where clients take turns; "" if the code need not take turns."""
 
 
 class Unwanted(UserError):
@@ -17,7 +17,7 @@ class Unwanted(UserError):
 
 
 def check_wanted(leave: Callable[[], object] = lambda: None) -> None:
-    """Raises Unwanted, after calling ``leave``, if nobody waits any more for the opening in this context."""
+    """If nobody waits any more for what the code in this context does, call ``leave`` and raise Unwanted."""
     if not WANTED.get()():
         leave()
         raise Unwanted("Nobody waits for this run any more.")

@@ -69,7 +69,8 @@ def _export(flags: argparse.Namespace) -> int:
 
 
 def _beside(setting, checkpoint: str):
-    """The setting with its drafter's weights. Raises UserError for weights of another kind of drafter."""
+    """The setting, to which the name of its drafter's weights and their kind are added. Raises UserError if they are
+    the weights of another kind of drafter."""
     from engine.bridges.drafter_kinds import KINDS
     from engine.bridges.inspecting import inspect_drafter
 

@@ -95,7 +95,7 @@ class Interrupts:
 
 @contextmanager
 def listening() -> Iterator[Interrupts]:
-    """A context that notes the first Ctrl-C, SIGTERM or SIGHUP, so that work can end between two steps; a second one
+    """A context that notes the first Ctrl-C, SIGTERM or SIGHUP, so that work can end between two steps. A second signal
     ends the process at once."""
     interrupts, before = Interrupts(), {}
     if threading.current_thread() is not threading.main_thread():

@@ -44,8 +44,8 @@ def tune(
 
 
 def _show(tuning: Tuning, as_json: bool) -> int:
-    """Write the lines as they come, if ``as_json``; otherwise the text of the answer at the end, or when a signal or an
-    error stops the work. Returns the exit code."""
+    """Write the result of a tuning to the terminal. With ``as_json``, each line is written as it comes. Otherwise the
+    answer is written as text at the end, or when a signal or an error stops the work. Returns the exit code."""
     bar, lines, failure = terminal.Bar(), [], None
 
     def take(line: dict) -> None:

@@ -87,8 +87,8 @@ def write(
 ) -> tuple[Tensor, int]:
     """A walk of ``length`` points [length, 2] from the origin by speculative decoding, and the number of target passes.
 
-    In each pass the draft writes ``ahead`` more points, the target gives its density after each of them, and they are
-    judged in order: nothing after the first rejection is kept. If all are kept, the target adds a point.
+    In each pass the draft model writes ``ahead`` more points, the target gives its density after each of them, and they
+    are judged in order: nothing after the first rejection is kept. If all are kept, the target adds a point.
     """
     written, passes = [torch.zeros(2, dtype=torch.float64)], 0
     while len(written) <= length:

@@ -42,9 +42,9 @@ def p_value(one: Tensor, other: Tensor, permutations: int = 499, seed: int = 0) 
 
 @dataclass(frozen=True)
 class Overlap:
-    """Acceptance of one draft.
-    shift: the distance by which the draft's hills are moved. kept: the share of drafts kept. integral: of min(p, q).
-    error: one standard error of ``kept``. tried: the number of points drawn from p per replaced draft."""
+    """Acceptance with one draft model.
+    shift: the distance by which the draft model's hills are moved. kept: the share of drafts kept. integral: of min(p,
+    q). error: one standard error of ``kept``. tried: the number of points drawn from p per replaced draft."""
 
     shift: float
     kept: float
@@ -56,8 +56,8 @@ class Overlap:
 @dataclass(frozen=True)
 class Figures:
     """All figures of the card.
-    overlaps: one per shift of the draft. tests: name of a sample -> p-value of a two-sample test against the target's
-    sample. walk: the number of points, and the number of target passes."""
+    overlaps: one per shift of the draft model. tests: name of a sample -> p-value of a two-sample test against the
+    target's sample. walk: the number of points in a walk, and the number of target passes that wrote it."""
 
     overlaps: list[Overlap]
     tests: dict[str, float]
@@ -72,7 +72,7 @@ def seeded(seed: int) -> torch.Generator:
 
 
 def judged(count: int, seed: int, shift: float = 0.0, replaced: Replace = from_residual) -> Judged:
-    """``count`` points drafted by the shifted draft and judged by the target."""
+    """The outcome for ``count`` points that the shifted draft model drafts and the target judges."""
     draft, generator = DRAFT.shifted(torch.tensor([shift, 0.0])), seeded(seed)
     return judge(TARGET, draft, draft.draw(count, generator), generator, replaced)
 
@@ -91,8 +91,8 @@ def measured_overlap(shift: float, drafts: int = DRAFTS) -> Overlap:
 
 
 def walks(count: int, seed: int, replaced: Replace | None) -> Tensor:
-    """[count, 4]: the second and third point of each walk. replaced: the rule that replaces rejected drafts; None:
-    without drafts, the points are drawn from p."""
+    """The second and third point of each of ``count`` walks, [count, 4]. replaced: how rejected drafts are replaced.
+    With None, nothing is drafted, and all points are drawn from p."""
     generator, target, draft = seeded(seed), Walk(TARGET), Walk(DRAFT)
     rows = []
     for _ in range(count):
@@ -108,13 +108,14 @@ def walks(count: int, seed: int, replaced: Replace | None) -> Tensor:
 
 
 def evidence(points: Tensor) -> Tensor:
-    """[N, 2] -> [N, 1]: log p / q at each point. It suffices to distinguish p from any law that is built from p and q
-    only."""
+    """The statistic log p / q at each point, [N, 2] -> [N, 1]. It suffices to distinguish p from any law that is built
+    from p and q only."""
     return (TARGET.density(points) / DRAFT.density(points)).log()[:, None]
 
 
 def tests(points: int = TESTED, walked: int = WALKS) -> dict[str, float]:
-    """p-values against new points of the target; a small value is evidence against a common law."""
+    """The p-value of each sample in a test against new points of the target. A small value is evidence that the sample
+    does not follow the target's law."""
     truth = evidence(TARGET.draw(points, seeded(2)))
     biased = judged(points, 3, replaced=from_target)
     return {

@@ -59,7 +59,7 @@ TARGET = mixture((3, -1.5, 0.6, 0.45, 0.7), (3, 1.3, 1.0, 0.6, 0.35), (2, 0.2, -
 """The target of the figures: a mixture of three hills."""
 
 DRAFT = mixture((1, -1.1, 0.5, 0.9, 0.9), (1, 1.0, 0.2, 1.0, 1.1))
-"""The draft of the figures: a mixture of two wide hills."""
+"""The draft model of the figures: a mixture of two wide hills."""
 
 
 def overlap(p: Mixture, q: Mixture, reach: float = 8.0, cells: int = 640) -> float:

@@ -23,9 +23,10 @@ class Attempt:
     """A draft that passes through the stages of a step. Each stage returns a copy with its own results added.
 
     proposal: the drafter's proposal; its nodes are numbered from 0.
-    draft: the proposal as the target reads it, after the tokens that the constraint forces.
+    draft: the tree over which the target's pass runs: the tokens that the constraint forces, and the proposal below
+    them.
     seen: the result of the target's pass over the draft.
-    logits: [N+1, V] of that pass, with the constraint applied; None if the target made no pass.
+    logits: [N+1, V], the logits of the target's pass with the constraint applied; None if the target made no pass.
     judging: returns the verdict; None before the target's pass.
     milliseconds: the time of each stage so far.
     """
@@ -49,7 +50,8 @@ class Attempt:
         return Attempt(self.proposal, self.draft, seen, logits, judging, self.milliseconds)
 
     def judged(self, verdict: Verdict) -> tuple[int, int]:
-        """Returns how many drafted tokens were kept, and how many were judged on the longest branch. Forced tokens do
+        """Returns the number of drafted tokens that were kept, and the number of depths of the drafter's tree at which
+        tokens were judged. The second number is one more than the first, unless the tree ends there. Forced tokens do
         not count as drafted, because keeping them says nothing about the drafter."""
         kept = max(0, len(verdict.accepted) - self.forced)
         return kept, min(kept + 1, self.proposal.tree.deepest)
@@ -57,8 +59,8 @@ class Attempt:
     def kept(
         self, verdict: Verdict, output: list[int], features: Tensor | None, load: Load
     ) -> Kept:
-        """The outcome in the drafter's own node numbers. The context that the drafter received already held the forced
-        tokens.
+        """The outcome in the node numbers of the drafter's own tree. Forced tokens are left out, because the context
+        that the drafter received already held them.
         features: the target's hidden states at the root and the kept nodes."""
         forced, draft = self.forced, self.draft
         path, logits, root = verdict.accepted, self.seen.logits, draft.root

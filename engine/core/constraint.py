@@ -18,8 +18,8 @@ class Constraint(ABC):
     """The constraint on one text. Its methods answer questions about continuations of the tokens committed so far.
 
     committed: the number of tokens committed after the prompt.
-    key: two constraints with the same key allow the same texts. With None, whatever is learned about this constraint
-    serves its text only.
+    key: two constraints with the same key allow the same texts, so drafters and rules may use for one text what they
+    have learned about the other. With None, what they learn about this constraint is used for its own text only.
     looks_ahead: whether ``begin`` calls ``read``.
     """
 
@@ -28,8 +28,8 @@ class Constraint(ABC):
     looks_ahead: bool = False
 
     def begin(self, read: Callable[[DraftTree], Tensor]) -> None:
-        """Called before the first step. read: a function from a tree below the end of the prompt to the target's logits
-        [N+1, V] after the prompt and after each node."""
+        """Called before the first step. read: a function that runs the target over a tree below the end of the prompt,
+        and returns the logits [N+1, V] after the prompt and after each of the tree's N nodes."""
 
     @abstractmethod
     def allowed(self, continuation: Sequence[int]) -> Tensor | None:
@@ -162,8 +162,8 @@ def masked(logits: Tensor, allowed: Tensor | None) -> Tensor:
 def masked_tree(logits: Tensor, tree: DraftTree, constraint: Constraint | None) -> Tensor:
     """logits [N+1, V] after the root and each node of the tree, with the constraint applied.
 
-    The row of a node that the constraint forbids stays as it is: its parent's row gives the node no
-    probability.
+    The row of a node that the constraint forbids is left unmasked. It need not be masked, because the row of the node's
+    parent gives the node's token no probability.
     """
     if constraint is None:
         return logits

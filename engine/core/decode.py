@@ -22,11 +22,11 @@ def decode(
 
     Each step is one full-depth pass of the target over the root and the tree.
 
-    recorded: False if no one records the steps. Faster ways of making passes may then leave on the
-    device everything but the ids of the kept tokens: no logits, no p, no judgements. The text is the same.
-    reading: a reading of the prompt without its last token. It is given if other texts begin with the same prompt, or
-    if reading the prompt is to be a pass of its own. Otherwise the first pass over a draft may read the prompt as well,
-    and the time of that pass counts as time of reading the prompt.
+    recorded: False if no one records the steps. Faster ways of making passes may then leave on the device everything
+    but the ids of the kept tokens: no logits, no p, no judgements. The text is the same.
+    reading: the target's pass over the prompt without its last token, where other texts share this pass, or where it
+    must not be joined with the first draft's pass. With None, the first pass over a draft may also run over the prompt;
+    the time of this pass then counts as time of reading the prompt.
     """
     text = text_of(target, request, recorded)
     clock = Clock(target.device, precise=text.recorded)

@@ -25,8 +25,8 @@ MOST_KNOWN = 1 << 17
 """The most pieces that are remembered for one tokenizer: some tens of megabytes."""
 
 ESCAPES, EACH_BYTE = "draftscope_escape", "draftscope_each_byte"
-"""Names of error handlers for bytes that are no character. The first writes ⟨hex⟩ for each byte, the second U+FFFD for
-each byte, where the standard handler may write one for several bytes."""
+"""Names of error handlers for bytes that form no character. ESCAPES writes ⟨hex⟩ for each byte. EACH_BYTE writes U+FFFD
+for each byte, while the standard handler may write one U+FFFD for several bytes."""
 
 ONE_BY_ONE = {"ByteFallback", "ByteLevel", "Fuse", "Metaspace", "Replace", "WordPiece"}
 """Decoders that change each token, or each token's bytes, without regard to other tokens."""
@@ -140,7 +140,7 @@ class Detokenizer:
         return piece.encode() if raw is None else raw
 
     def _behind(self, before: int | None, token: int) -> str:
-        """The text that decoding ``token`` after the token ``before`` adds."""
+        """The text that ``token`` adds if it is decoded directly after the token ``before``."""
         if before is None:
             return self._decoded(token)
         alone, longer = self._decoded(before), self._decoded(before, token)
@@ -148,7 +148,7 @@ class Detokenizer:
         return longer[len(same) :]
 
     def _following(self, before: int | None, token: int) -> int | None:
-        """The token that stands for the text up to and including ``token``."""
+        """The token that may stand for the whole text up to and including ``token`` when the next token is decoded."""
         if self._local or self._named_byte(token) is not None:
             return self._anchor
         return token if self._decoded(token) else before

@@ -31,8 +31,8 @@ Shape = Literal["chain", "paths", "levels", "spelled", "any"]
 
 ``chain``: no node has a sibling, and every token is drawn for its own step. ``paths``: independent chains of one
 length, merged where their first tokens are the same. ``levels``: the number of draws under a node depends on its depth
-only.
-``spelled``: each branch spells a beginning of one drawn string of letters. ``any``: nothing is promised.
+only. ``spelled``: all branches spell prefixes of the same string of letters, which was drawn. ``any``: nothing is
+promised.
 """
 
 
@@ -46,11 +46,12 @@ def tree_size(most: int, name: str = "budget") -> Option:
 class Start:
     """Everything that a drafter may know at the beginning of a text.
 
-    prompt: its tokens; the last one is the root. chance: the drafter's random choices.
-    features: [T - 1, n*H], the target's hidden states at all tokens but the root, or at the last ``feature_rows`` of
-    them; None if the drafter requests none.
-    target: the session in which the target reads the text. A drafter that uses the target's own layers may feed rows to
-    it. It drops these rows before it proposes, unless the target is to go on from them (``Proposal.begun``).
+    prompt: the prompt's tokens; the last one is the root. chance: the drafter's random choices.
+    features: [T - 1, n*H], the target's hidden states at all of the T prompt tokens but the root, or at the last
+    ``feature_rows`` of them; None if the drafter requests none.
+    target: the target's session for this text. A drafter that uses the target's own layers may feed rows to this
+    session. The drafter drops these rows before it proposes, unless the target's pass is to start from them
+    (``Proposal.begun``).
     memory: the visitor's memory. load: the expected load of the first pass.
     """
 
@@ -70,10 +71,10 @@ class Kept:
 
     tree: the drafter's proposal. path: the kept nodes, from depth 1 downwards. tokens: the step's output (path and
     final token).
-    final: as in a verdict. Under a rule that leaves the next token to the draft it is None; the last kept node is then
-    the next root, has yet to be read, and is not in ``path``.
-    logits: [N+1, V] of the target, after the root and each node; NaN in rows that it did not compute; None without a
-    pass.
+    final: as in a verdict. It is None under a rule that lets the drafter choose the next token. In this case the last
+    kept node is the next root: the target's cache does not hold it yet, and ``path`` leaves it out.
+    logits: [N+1, V], the target's logits after the root and each of the N nodes; NaN in rows that the target did not
+    compute; None if it made no pass.
     features: [1 + len(path), n*H], the target's hidden states at the root and the kept nodes; None if the drafter
     requests none.
     root: the token below which the tree was drafted. position: the number of tokens committed before the step.
@@ -121,36 +122,38 @@ class Drafter(ABC):
     """The default rule at temperature 0; a lossy rule if the method itself is lossy."""
 
     needs: ClassVar[Mapping[str, str]] = {}
-    """The parts that the drafter takes besides the target: role -> kind (``engine.parts``)."""
+    """The parts (trained modules beside the target) that the drafter requires: role -> kind (``engine.parts``)."""
 
     loop: ClassVar[Loop] = "speculative"
     """The loop in which the drafter runs (``engine.loops``)."""
 
     text_law: ClassVar[str] = ""
-    """The law of its texts, in words, if the drafter decides which text is written
-    (``engine.core.rule.Verifier.law``)."""
+    """The law of the texts that this drafter writes, in words, if the drafter decides which text is written; otherwise
+    "" (as ``engine.core.rule.Verifier.law``)."""
 
     mixed_siblings: ClassVar[bool] = False
     """Whether draws under one node may differ in kind or law."""
 
     about_pictures: ClassVar[bool] = False
-    """Whether it differs from a drafter of texts only beside a picture or a film."""
+    """Whether the drafter is made for prompts with a picture or a film; on other prompts it drafts as a drafter of
+    texts does."""
 
     uses_target: ClassVar[bool] = False
     """Whether the drafter feeds rows to the target's own session, or adds probe rows to the target's passes."""
 
     rows_kept: ClassVar[int] = 0
-    """The most rows of the target's session that the drafter keeps besides the rows of the text."""
+    """The most rows that the drafter stores in the target's session, besides the rows of the text."""
 
     learns: ClassVar[bool] = False
     """Whether the drafter keeps anything in the visitor's memory."""
 
     keeps_settings_only: ClassVar[bool] = False
-    """Whether the drafter keeps in that memory only settings that it searched for, and nothing of the texts."""
+    """Whether the drafter keeps in the visitor's memory only settings that it has searched for, and nothing of the
+    texts."""
 
     reads_chains: ClassVar[bool] = False
-    """Whether its draft models read chains of their own likeliest tokens in greedy decoding
-    (``Session.read_ahead``)."""
+    """Whether the drafter, in greedy decoding, lets its draft models write chains in which each token is the likeliest
+    one after the token before (``Session.read_ahead``)."""
 
     size_option: ClassVar[str | None] = None
     """The option that sets the number of drafted nodes; 0 means the number that pays on this machine."""
@@ -161,8 +164,8 @@ class Drafter(ABC):
     """Whether the drafter comes from a folder outside this repository (``engine.finding.outside``)."""
 
     arm: ClassVar[Arm | None] = None
-    """First guesses for drafters that choose a drafter at each step; None if they may not choose this one. Not
-    inherited."""
+    """First guesses about this drafter, for drafters that choose another drafter at each step. With None, they may not
+    choose this one. Subclasses do not inherit the guesses."""
 
     sources: ClassVar[tuple[type[Drafter], ...]] = ()
     """The drafters whose drafts this drafter joins; each of them can also be measured alone."""
@@ -183,8 +186,8 @@ class Drafter(ABC):
     """The longest text, in tokens, that the drafter can follow; beyond it the target decodes plainly."""
 
     wants_features: bool = True
-    """Whether the drafter needs the features of the next pass; read after each proposal. A pass may return them even if
-    False."""
+    """Whether the drafter needs the target's hidden states from the next pass. This is looked up after each proposal. A
+    pass may return hidden states even if it is False."""
 
     def __init__(self, settings: Mapping[str, Value]) -> None:
         self.settings = dict(settings)
@@ -198,9 +201,9 @@ class Drafter(ABC):
 
     @classmethod
     def at_fixed_size(cls, settings: Mapping[str, Value]) -> Mapping[str, Value] | None:
-        """For a drafter that chooses its size at every step by the cost of steps: the options under which each step
-        drafts the whole size. It is built with the costs of such steps on this machine (``Models.step_costs``). None
-        for other drafters."""
+        """The options under which the drafter drafts its full size at every step, for a drafter that otherwise chooses
+        its size at each step by the costs of steps; None for other drafters. The costs of steps are measured under
+        these options, and the drafter is then built with these costs (``Models.step_costs``)."""
         return None
 
     @classmethod
@@ -210,7 +213,8 @@ class Drafter(ABC):
 
     @classmethod
     def may_use(cls) -> Mapping[str, str]:
-        """The parts that the drafter uses if they are available: role -> kind."""
+        """The parts (trained modules beside the target) that the drafter uses if they are available, but does not
+        require: role -> kind."""
         return {}
 
     @classmethod

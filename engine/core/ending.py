@@ -96,8 +96,8 @@ class Ending:
         return self._written is None
 
     def first(self, tokens: Sequence[int]) -> int | None:
-        """The number of these tokens, the next of the text, up to and including the first that ends the text; None if
-        none does."""
+        """The number of tokens that the text still takes from ``tokens``, which follow its last token: all up to and
+        including the first that ends the text. None if none of them ends it."""
         written = self._written
         for count, token in enumerate(tokens, start=1):
             written = written and written.after(token)

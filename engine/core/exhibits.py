@@ -158,9 +158,9 @@ class Clouds(Exhibit):
 
 
 class Later:
-    """An exhibit that is made only when the run is recorded, because making it takes time.
+    """An exhibit whose content is computed only when the run is recorded, because computing it takes time.
 
-    make: called after the step; the values that it reads must not have changed since the step was drafted.
+    make: called after the step; the values that it uses must not have changed since the step was drafted.
     """
 
     def __init__(self, make: Callable[[], Exhibit]) -> None:

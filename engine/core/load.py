@@ -10,8 +10,8 @@ FORGETTING = 0.95  # the weight of earlier steps in the kept share shrinks by th
 IDLE = 0.985  # the factor for a step in which nothing was judged
 BELIEF = 3.0  # the first guess of the share always weighs as much as this many drafted tokens
 GUESS = 0.85
-"""The first guess of the kept share. It is high because a long draft shows sooner than a short one how many of its
-tokens are kept."""
+"""The first guess of the kept share. It is high, and so the first drafts are long: a long draft shows sooner than a
+short one how many of its tokens are kept."""
 
 RowsOf = Callable[[Sequence[int]], int]
 """A function from the number of rows that each text needs to the number of rows that their shared pass computes."""
@@ -19,8 +19,8 @@ RowsOf = Callable[[Sequence[int]], int]
 
 @dataclass
 class Acceptance:
-    """The share of a text's judged drafted tokens that were kept. Older steps count less, so the share of a text that
-    makes no drafts goes back to the first guess."""
+    """The share of a text's judged drafted tokens that were kept. Older steps count less. If a text stops drafting, its
+    share slowly returns to the first guess."""
 
     guess: float = GUESS
     kept: float = 0.0
@@ -28,7 +28,8 @@ class Acceptance:
 
     @classmethod
     def as_of(cls, chances: Sequence[float]) -> Acceptance:
-        """The estimate for a new text that joins texts with these kept shares."""
+        """The estimate for a new text that is decoded together with texts whose kept shares are ``chances``: the mean
+        of these shares."""
         return cls(fmean(chances)) if chances else cls()
 
     @property
@@ -44,9 +45,9 @@ class Acceptance:
 @dataclass(frozen=True)
 class Load:
     """The load of one target pass.
-    texts: the number of texts that shared the pass. rows: the rows that it computed, padding included. context: the
-    number of tokens up to the root, summed over the texts. chances: for each text, the share of its drafted tokens that
-    were kept in earlier steps. rows_of: predicts ``rows`` of the next pass."""
+    texts: the number of texts that shared the pass. rows: the number of rows that the pass computed, padding included.
+    context: the number of tokens up to the root, summed over the texts. chances: for each text, the share of its
+    drafted tokens that were kept in earlier steps. rows_of: predicts ``rows`` of the next pass."""
 
     texts: int = 1
     rows: int = 1

@@ -1,7 +1,7 @@
-"""The overlapped loop: the target checks drafted tokens while the draft writes on.
+"""The overlapped loop: the target checks drafted tokens while the drafter goes on drafting.
 
-Liu et al., PEARL: Parallel Speculative Decoding with Adaptive Draft Length (2024). The loop is a
-generator, and nothing runs between two steps.
+Liu et al., PEARL: Parallel Speculative Decoding with Adaptive Draft Length (2024). The loop is a generator, and nothing
+runs between two steps.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,9 +35,9 @@ def overlapped(
 ) -> Iterator[Step]:
     """Write the requested text and yield each step; see ``engine.core.decode.decode``.
 
-    In each step the target reads the root and the tokens that were drafted in the last step. Meanwhile the drafter,
-    which must draft chains, drafts more tokens after them. Then the earlier tokens and the first of the new tokens are
-    judged, because the target's pass gives p up to there.
+    In each step the target's pass runs over the root and the tokens that were drafted in the last step. Meanwhile the
+    drafter, which must draft chains, drafts more tokens after them. Then the earlier tokens and the first of the new
+    tokens are judged, because the target's pass gives p for all of these, but for no later token.
 
     *Pre-verify*: no tokens wait, so the first token of the new draft is checked while the rest of the draft is being
     written. *Post-verify*: tokens of the last step are checked while the draft goes on. If all judged tokens are kept,
@@ -47,8 +47,9 @@ def overlapped(
     Exact with every rule that is exact for the drafter's kind of draw: each token is drawn from q given exactly the
     text before it, and it is judged only if all of that text was kept.
 
-    Milliseconds add up to elapsed time: ``verify`` is the target's pass with the drafting that ran beside it, ``draft``
-    the time in which only the draft ran. Spans use a clock that stands still while the caller has the step.
+    The milliseconds of a step's stages add up to elapsed time: ``verify`` is the time of the target's pass, during
+    which the drafter also runs, and ``draft`` is the time in which only the drafter ran. Spans use a clock that stands
+    still while the caller has the step.
     """
     text = OverlappedText(target, request)
     clock = Clock(target.device, precise=True)
@@ -79,7 +80,7 @@ class Guess:
 
 
 class OverlappedText(Text):
-    """A text whose draft holds tokens that have not been judged yet."""
+    """A text that may hold drafted tokens from one step to the next, before they are judged."""
 
     def __init__(self, target: Target, request: TextRequest) -> None:
         super().__init__(target, request)
@@ -118,8 +119,7 @@ class OverlappedText(Text):
         return step
 
     def _both(self, pair: Pair, question: Draft) -> tuple[Timed[Seen], Timed[list[Guess]]]:
-        """Make the target's pass over ``question`` and, at the same time, a draft after the tokens that the pass
-        reads."""
+        """Run the target's pass over ``question``, and at the same time draft after the last token of ``question``."""
         behind = [*self.context, *question.tree.tokens]
         room = min(self._limit, self.drafter.max_context) - len(behind)
         if self.request.most_nodes is not None:  # a shorter chain is exact: no drawn token decides
@@ -179,8 +179,9 @@ class OverlappedText(Text):
         return len(kept) == len(judged) and not ended
 
     def _keep(self, seen: Seen, verdict: Verdict, final: Final) -> Tensor | None:
-        """Commit the rows that the target has read. It may not have read the last kept token; that token then has no
-        row to leave out."""
+        """Commit the rows of those kept tokens that the target has read. If it has not read the last kept token, this
+        token has no row yet and becomes the next root. So all rows are committed, as if the target had chosen a final
+        token."""
         read = [node for node in verdict.accepted if node + 1 < self.session.rows]
         return super()._keep(seen, replace(verdict, accepted=read), "bonus")
 
@@ -206,14 +207,15 @@ def _chain(guesses: Sequence[Guess]) -> DraftTree:
 
 
 def _padded(rows: Tensor, count: int) -> Tensor:
-    """rows [R, V] -> [count, V]; the rows that the target did not compute are NaN."""
+    """rows [R, V] -> [count, V]. The added rows, which the target did not compute, are NaN."""
     missing = rows.new_full((count - len(rows), rows.shape[-1]), torch.nan)
     return torch.cat([rows, missing])
 
 
 def stage_times(seen: Timed, wall: float) -> dict[str, float]:
-    """Milliseconds in which only the draft ran, and of the target's pass, out of ``wall`` milliseconds in which both
-    were done."""
+    """The milliseconds of the stages of a step in which the target's pass and the drafter ran at the same time. wall:
+    the step's elapsed milliseconds. verify: the time of the target's pass. draft: the rest, in which only the drafter
+    ran."""
     verify = min(wall, seen.end - seen.start)
     return {"draft": wall - verify, "verify": verify}
 

@@ -9,17 +9,17 @@ from engine.core.step import Clock
 from engine.core.target import Session, of_layers
 
 PART = 512
-"""The number of tokens in a part. A session reads this many in a pass, so reading a prompt in parts gives the same
-numbers as reading it in one call."""
+"""The number of tokens in a part. A session processes a prompt in passes of this many tokens in any case, so reading
+the prompt in parts gives the same numbers as reading it in one call."""
 
 
 class PromptReading:
     """The target's pass over one prompt. The first text reads the prompt; other texts copy the result.
 
-    Each text has buffers of its own, with as many bytes as if it had read the prompt itself (2 layers Hkv D numbers per
-    token), and no two texts write to the same memory. The features are not copied, because nothing writes to them. A
-    text drops this object once it has begun, so the last text to begin frees the memory. Texts take turns; this class
-    is not thread-safe.
+    Each text has buffers of its own, as large as if it had read the prompt itself (2 * layers * KV heads * head
+    dimension numbers per token), and no two texts write to the same memory. The features (the target's hidden states)
+    are not copied, because nothing writes to them. A text drops this object once it has begun, so the last text to
+    begin frees the memory. Texts take turns; this class is not thread-safe.
 
     A long prompt delays every other text of the target, so it may be read in parts, with steps of other texts in
     between: Agrawal et al., SARATHI: Efficient LLM Inference by Piggybacking Decodes with Chunked Prefills (2023).
@@ -45,9 +45,9 @@ class PromptReading:
         return len(self._tokens) - (0 if self._ahead is None else self._ahead.length)
 
     def read_part(self, fresh: Callable[[], Session], most: int, clock: Clock) -> int:
-        """Read up to ``most`` further tokens, in a session that ``fresh`` opens and that a text uses later. Returns how
-        many were read; 0 if all had been read. Call ``expect`` for every text before. clock: its last lap has just
-        ended; it times the read."""
+        """Read up to ``most`` further tokens of the prompt. ``fresh`` opens the session in which they are read, and
+        which a text uses later. Returns the number of tokens read; 0 if all had been read before. Every text must have
+        called ``expect`` before. clock: measures the time of this part, so its last lap must have just ended."""
         if not self.unread:
             return 0
         if self._ahead is None:
@@ -90,8 +90,8 @@ class PromptReading:
         return len(self._tokens) if rows is None else min(rows, len(self._tokens))
 
     def fill(self, session: Session, rows: int | None = None) -> Tensor | None:
-        """Bring a fresh session of the target to the end of the prompt. Returns its features [T, n*H] at the last
-        ``rows`` tokens (None: all), or None if the session requests no layers."""
+        """Bring a fresh session of the target to the end of the prompt. Returns the session's features [T, n*H] at the
+        last ``rows`` tokens (None: at all tokens), or None if the session requests no layers."""
         self.expect(session.features, rows)
         if self._source is None:
             self._features = session.prefill(self._tokens, self._layers, self._rows)
@@ -103,8 +103,8 @@ class PromptReading:
 
     def charge(self, spent: float) -> float:
         """The milliseconds charged to a text for its prompt: the time that reading the prompt took, whichever text read
-        it. spent: the milliseconds that this text spent on ``fill``. So a text that copied the result is charged as if
-        it ran alone, and the order of the lanes of a race does not matter."""
+        it. So a text that only copied the result is charged as if it ran alone, and the order in which texts begin does
+        not matter. spent: the milliseconds that this text spent on ``fill``."""
         if self._milliseconds is None:
             self._milliseconds = spent
         return self._milliseconds

@@ -11,11 +11,11 @@ from engine.core.tree import DraftTree
 
 @dataclass(frozen=True)
 class Proposal:
-    """A tree below the root, with extra rows or a partial reading. A drafter that has neither may return the tree
-    itself.
+    """A tree below the root, and what the drafter adds to the target's pass over the tree. A drafter that adds nothing
+    may return the tree itself.
 
-    probes: extra rows that the drafter adds to the target's pass. begun: how far the drafter has already read this tree
-    through the target's first layers.
+    probes: extra rows in the target's pass. begun: the result of the target's first layers for rows of this tree, if
+    the drafter has already computed it.
     """
 
     tree: DraftTree

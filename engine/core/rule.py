@@ -46,9 +46,9 @@ class Verdict:
 
     accepted: the kept path, node indices from depth 1 downwards. status: one entry per node.
     final_token: the target's own token after the path. final: ``recovered`` after a refusal, ``bonus`` if all tokens on
-    the path were accepted; None under rules that leave the next token to the draft, where final_token is not used.
-    walk: the places that were visited, root (-1) first; empty where nothing was judged. exhibits: to be shown.
-    residuals: by place, the law [V] from which the next token had to come once children had been refused there.
+    the path were accepted; None under rules that let the drafter choose the next token and ignore final_token.
+    walk: the nodes that were visited, root (-1) first; empty where nothing was judged. exhibits: to be shown.
+    residuals: for a node (or the root, -1), the law [V] of the next token once children of the node had been refused.
     """
 
     accepted: list[int]
@@ -112,7 +112,7 @@ class Verifier(ABC):
     same_text: ClassVar[bool] = False  # whether a seed means one text, whatever is drafted
 
     law: ClassVar[str] = ""
-    """The law of its texts, in words, if they are meant to follow another than the target's: no rule is exact then."""
+    """The law of the texts, in words, if it is meant to differ from the target's; the rule is then never exact."""
 
     constrained_law: ClassVar[str] = MASKED  # kept under a constraint, if the rule is exact
     learns: ClassVar[bool] = False  # whether the rule keeps anything in the visitor's memory
@@ -146,5 +146,5 @@ class Verifier(ABC):
         """Walk the tree from the root and decide which nodes are kept."""
 
     def expected_acceptance(self, p: Tensor, scheme: Scheme) -> float | None:
-        """The probability that the rule keeps one of the drafts under a node whose p is [V], before they are drawn by
-        this scheme. None where the probability is not known. Used by the meters."""
+        """The probability, before the drafts under a node are drawn by this scheme, that the rule will keep one of
+        them. p: [V], the target's law after the node. None where it is not known. Used by the meters."""

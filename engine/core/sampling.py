@@ -1,7 +1,7 @@
 """From logits to a distribution, and from a distribution to a token.
 
-One operator serves the target's p and the draft's q, so that both are truncated in the same way. The target's noise is
-keyed by position: with the same seed, a position of the text has the same noise whatever was drafted.
+One operator serves the target's p and the draft model's q, so that both are truncated in the same way. The target's
+noise is keyed by position: with the same seed, a position of the text has the same noise whatever was drafted.
 """
 
 import hashlib
@@ -123,7 +123,8 @@ def on_the_host(numbers: Tensor) -> np.ndarray | None:
 
 
 def display_distribution(logits: Tensor, sampling: Sampling) -> Tensor:
-    """The probabilities that the trace and the page show: ``distribution``, but the plain softmax at temperature 0."""
+    """The probabilities that the trace and the page show. They are those of ``distribution``; at temperature 0, where
+    these would be one-hot, they are the plain softmax of the logits instead."""
     if sampling.greedy:
         return logits.float().softmax(-1)
     return distribution(logits, sampling)

@@ -1,5 +1,5 @@
 """The loop of decoders that write several texts at once and choose among them; it is a generator. Nothing is drafted or
-judged: the drafter reads with the target itself, in the target's session, and decides which tokens belong to the
+judged: the drafter itself runs the target's passes, in the target's session, and decides which tokens belong to the
 text."""
 
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def searching(
 
 
 class SearchedText(Text):
-    """A text whose drafter uses the target itself to read."""
+    """A text whose drafter runs the target's passes itself."""
 
     def step(self, clock: Clock) -> Step:
         """Make one more pass of the target and finish its step."""
@@ -57,11 +57,11 @@ class SearchedText(Text):
         return self.finish(attempt, Outcome(verdict, None), clock)
 
     def _keep(self, seen: Seen, verdict: Verdict, final: Final) -> None:
-        """Does nothing: the drafter keeps the rows that it reads."""
+        """Does nothing, because the drafter decides itself which rows stay in the target's session."""
 
     def _why_stop(self) -> Stop | None:
-        """None while the text has no token of its own, whatever token the prompt ends with; otherwise the reason to
-        stop."""
+        """The reason to stop; None as long as the text has no token. So an end token at the end of the prompt does not
+        end the text."""
         begun = len(self.context) > len(self.request.prompt)
         return super()._why_stop() if begun else None
 

@@ -33,9 +33,9 @@ class Probes:
 
     joins: where the probes enter the pass; the layers never decrease. parents: for each probe, ROOT, a node of the
     tree, or the number of nodes + i for the i-th probe, which must come earlier. again: for the root and each node, the
-    probe that reads the same token once more, so that the probe's logits also predict the token that follows there;
-    empty if no probe does. choices: the tokens, in rising order, among which the last probe's answer is chosen; empty
-    if there is no question.
+    index of a probe with the same token, whose logits also predict the token that follows this node; empty if the
+    probes do not repeat tokens. choices: if the last probe asks the target a question, the tokens among which its
+    answer is chosen, in rising order; empty otherwise.
     """
 
     joins: Sequence[Join]
@@ -81,10 +81,12 @@ def _below(made: Callable[[Tensor], Tensor], first: int) -> Callable[[Tensor], T
 
 @dataclass(frozen=True)
 class Begun:
-    """How far the drafter, which consists of the target's own first layers, has read the rows that it proposes.
+    """A pass over rows of a draft of which only the target's first layers have been computed, by a drafter that
+    consists of these layers.
 
-    The session's scratch rows are the root, the forced tokens and the first nodes, in the order of a draft's rows. They
-    have been read through the layers below ``layer``. states: [R, H], the rows' hidden states at that layer.
+    The rows are the session's scratch rows: the root, the forced tokens and the first nodes, in the order of a draft's
+    rows. They have passed through the layers below ``layer``. states: [R, H], the hidden states of these R rows before
+    that layer.
     """
 
     layer: int
@@ -95,9 +97,10 @@ class Begun:
 class Draft:
     """A tree below the root of a text, in the form in which the target reads it.
 
-    position: the number of tokens committed before the step, which is the position of the first drafted token.
-    probes: extra rows of the pass. begun: a partial pass over these rows, which the target's pass may continue.
-    features: whether the drafter needs the features of this pass.
+    position: the number of tokens committed before the step, which is the position of the first drafted token. probes:
+    extra rows of the pass. begun: a pass over the first of the tree's rows that the drafter has computed through the
+    target's first layers, and that the target's pass may continue. features: whether the drafter needs the target's
+    hidden states from this pass.
     """
 
     root: int
@@ -121,8 +124,9 @@ class Draft:
 
 @dataclass(frozen=True)
 class ReadChain:
-    """Rows that were read one after another. logits: [R, V] after each row. tokens: the likeliest token after each row;
-    the next row reads it. features: [R, n*H] at each row, or None."""
+    """The result of passes over one row each, where each row's token is the likeliest one after the row before. logits:
+    [R, V], after each of the R rows. tokens: the likeliest token after each row. features: [R, n*H], hidden states at
+    each row, or None."""
 
     logits: Tensor
     tokens: list[int]
@@ -138,10 +142,10 @@ class ReadChain:
 
 @dataclass(frozen=True)
 class Seen:
-    """The result of a pass over the root (row 0) and a tree (node i in row i + 1).
+    """The result of a pass over the root (row 0) and a tree of N nodes (node i in row i + 1).
 
-    logits: [N + 1, V], or None if the target made no pass. features: [N + 1, n*H] or None.
-    probes: logits [M, V] of the probe rows, or None.
+    logits: [N + 1, V], or None if the target made no pass. features: the requested hidden states [N + 1, n*H], or None.
+    probes: logits [M, V] of the M probe rows, or None.
     """
 
     logits: Tensor | None

@@ -17,7 +17,8 @@ U = TypeVar("U")
 
 @dataclass(frozen=True)
 class Timed(Generic[T]):
-    """The result of a function, and when its work began and ended: milliseconds since both functions were started."""
+    """The result of a function, and when the function ran. start, end: milliseconds since ``Pair.run`` started both
+    functions."""
 
     value: T
     start: float
@@ -25,22 +26,23 @@ class Timed(Generic[T]):
 
 
 class Pair(ABC):
-    """Runs two functions at the same time. Nothing runs between two calls."""
+    """Runs two functions at the same time. Between two calls of ``run``, nothing runs."""
 
     @abstractmethod
     def run(self, main: Callable[[], T], side: Callable[[], U]) -> tuple[Timed[T], Timed[U]]:
-        """Returns both results once both functions are complete. Raises the exception of ``main``, or else of ``side``;
-        by then the other function has ended as well."""
+        """Run both functions, and return both results once both functions have ended. If a function raises an
+        exception, raise it, again only once both have ended; if both functions raise one, raise that of ``main``."""
 
     def close(self) -> None:
         """Free the threads and memory of the pair."""
 
 
 class ThreadPair(Pair):
-    """Two threads on a CPU; torch releases Python's lock within its kernels.
+    """Runs the two functions in two threads on a CPU. They overlap because torch releases Python's global interpreter
+    lock inside its kernels.
 
-    While both run, each computes with half of the threads. The number of threads is a setting of the process,
-    so it is restored before anything else can run.
+    While both functions run, each computes with half of torch's threads. The number of torch's threads is a setting of
+    the whole process, so ``run`` restores it before it returns.
     """
 
     def __init__(self) -> None:
@@ -67,8 +69,9 @@ class ThreadPair(Pair):
 
 
 class StreamPair(Pair):
-    """Two CUDA streams, fed by one thread: ``main`` is launched first, so that the device works on it while the thread
-    goes on to ``side``. Times are measured on the device."""
+    """Runs the two functions on two CUDA streams, both launched from one thread. ``main`` is launched first, so that
+    the device already works on it while the thread launches ``side``. Times are measured on the device, with CUDA
+    events."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device

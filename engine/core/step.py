@@ -18,7 +18,8 @@ STAGES = ("draft", "verify", "judge", "commit")
 
 @dataclass(frozen=True)
 class Span:
-    """Work in one lane that overlaps work in another. start, end: milliseconds on a real clock since the run began."""
+    """Work of one model (its ``lane``) that overlaps work of another model. start, end: milliseconds on a real clock
+    since the run began."""
 
     lane: str
     work: str
@@ -30,14 +31,16 @@ class Span:
 class Step:
     """One finished step.
 
-    draft: the draft as the target read it.
+    draft: the draft that the target's pass read.
     logits, p: [N+1, V], the target's logits and the distributions sampled from, after the root and each node. Both are
     None if the target made no pass, and may be None if nobody records the steps. A row that the target did not compute
     is NaN.
-    output: the kept path and, unless final is None, the final token.
-    milliseconds: by stage. prefill_milliseconds: the time of reading the prompt, in the first step; 0 in others. A text
-    that copied its prompt from another text is charged the time of that reading (``engine.core.prompt``).
-    passes: forward passes by model. spans: work that overlapped. stop: why the run ends here, or None.
+    output: the tokens of the accepted path and, unless ``final`` is None, the final token.
+    milliseconds: the time of each stage in STAGES. prefill_milliseconds: in the first step the time of reading the
+    prompt, in later steps 0. If the text copied its prompt's KV cache from another text, this is the time that the
+    other text needed to read the prompt (``engine.core.prompt``).
+    passes: the number of forward passes of each model. spans: the pieces of work that overlapped, in loops that overlap
+    work. stop: why the run ends after this step; None if it goes on.
     """
 
     index: int
@@ -64,8 +67,8 @@ class Step:
 
 
 def cut_at_end(verdict: Verdict, tree: DraftTree, ending: Ending) -> tuple[Verdict, Final]:
-    """The verdict without tokens accepted beyond an end of the text, and its final token: None if the text ends on the
-    kept path."""
+    """Return the verdict without the tokens that were accepted after an end of the text, and the kind of the final
+    token, which is None if the text ends within the accepted path."""
     count = ending.first([tree.tokens[node] for node in verdict.accepted])
     if count is not None:
         return _first(verdict, tree, count), None
@@ -99,8 +102,8 @@ def _first(verdict: Verdict, tree: DraftTree, count: int) -> Verdict:
 class Clock:
     """Measures the milliseconds since the last lap.
 
-    precise: wait for the device, so that no stage is charged for an earlier one. Otherwise only the sum of a step's
-    stages means something.
+    precise: wait for the device at each lap, so that no stage is charged for work that an earlier stage launched.
+    Without this, the times of single stages mean little, and only their sum over a step is right.
     """
 
     def __init__(self, device: torch.device, precise: bool) -> None:

@@ -33,7 +33,7 @@ def switching(
 def steps_of(
     text: Text, target: Target, recorded: bool, reading: PromptReading | None
 ) -> Iterator[Step]:
-    """The steps of a text whose class has a ``step`` method."""
+    """Yield the steps of a text by calling the text's own ``step`` method until the text ends."""
     clock = Clock(target.device, precise=recorded)
     spent = begin(text, target, reading or PromptReading(text.request.prompt[:-1]), clock)
     del reading  # freed once the last text has begun
@@ -63,14 +63,16 @@ class SwitchingText(Text):
         return self.settle(self.judge(attempt, seen), clock)
 
     def draft(self) -> Attempt:
-        """An attempt whose tree holds one token or none. No place is reserved for a final token."""
+        """Return an attempt whose tree holds one token or none. The token may take the last position that is free,
+        because a step with a drafted token has no final token."""
         room = min(self._limit, self.drafter.max_context) - len(self.context)
         proposal = self._proposal(self.context, 1) if room > 0 else Proposal(DraftTree())
         draft = Draft(self.context[-1], proposal.tree, len(self.context))
         return Attempt(proposal, draft)
 
     def _look(self) -> Seen:
-        """Have the target read and commit the tokens written since its last pass. Returns its logits after them."""
+        """Have the target read and commit all tokens written since the target's last pass. Return the target's logits
+        after the last of these tokens."""
         logits = self.session.extend(self.context[self.session.length :])
         return Seen(logits[None], None)
 

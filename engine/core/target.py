@@ -1,5 +1,7 @@
 """Interfaces to models: a target, and a session in which it reads one text. ``engine.model`` implements both.
 
+To read tokens is to run the model over them. A row is one token position in such a pass.
+
 Letters in shapes: N rows, V vocabulary, n requested layers, H hidden size.
 """
 
@@ -15,11 +17,12 @@ from engine.core.seen import Draft, Seen
 
 
 class Session(Protocol):
-    """The part of one text that a model has read, and rows of a tree after it. See ``engine.model.session.Session``.
+    """The part of one text that a model has in its KV cache: committed tokens, and after them rows of a tree. See
+    ``engine.model.session.Session``.
 
-    length: tokens committed. rows: tokens read but not committed. features: the layers whose states are requested.
-    postponed: prompt tokens that the first look at a draft will read. reads_parts: whether several calls of ``prefill``
-    read a prompt as one call does.
+    length: the number of committed tokens. rows: the number of tokens that were read but not committed. features: the
+    layers whose hidden states are requested. postponed: the number of prompt tokens that the first ``look`` will read.
+    reads_parts: whether a prompt may be split over several calls of ``prefill`` without a change of the results.
     """
 
     features: tuple[int, ...]
@@ -35,8 +38,9 @@ class Session(Protocol):
         last: int | None = None,
         later: bool = False,
     ) -> Tensor | None:
-        """Read and commit these tokens. Returns features [T, n*H] of the last ``last`` tokens, or None. later: whether
-        the first look may read them instead."""
+        """Read and commit these tokens. Returns features [T, n*H] of the last T = ``last`` tokens (all tokens if
+        ``last`` is None), or None if no layers are requested. later: whether the tokens may be left for the first
+        ``look`` to read."""
 
     def take_over(self, other: Session, length: int) -> None:
         """Copy the first ``length`` tokens from another session of the same model."""
@@ -74,20 +78,21 @@ class Target(Protocol):
 
 
 class Models(Protocol):
-    """The models of a run. ``engine.parts.loading.Models`` implements it. parts: the parts by role. folders: their
-    folders, by role."""
+    """The models of a run. ``engine.parts.loading.Models`` implements it. parts: the models and trained modules that
+    the drafter uses beside the target, each under its role in the drafter. folders: the folder that each of them was
+    loaded from, by role."""
 
     target: Target
     parts: Mapping[str, object]
     folders: Mapping[str, str]
 
     def part(self, role: str) -> object:
-        """The part with this role. Raises KeyError if the drafter did not declare the role."""
+        """The model or trained module with this role. Raises KeyError if the drafter did not declare the role."""
 
 
 def of_layers(features: Tensor | None, read: Iterable[int], wanted: Sequence[int]) -> Tensor | None:
-    """Select layers: features [..., n*H] of the layers ``read`` -> features of ``wanted``, a subset; None if that is
-    empty."""
+    """Select layers: features [..., n*H] of the layers ``read`` -> features of the layers ``wanted``, a subset of
+    ``read``. Returns None if ``wanted`` is empty."""
     read = tuple(read)
     if not wanted or read == tuple(wanted):
         return features if wanted else None

@@ -1,4 +1,5 @@
-"""A text in progress: draft after its end, judge the draft by the target's pass, keep the accepted tokens."""
+"""A text in progress: draft tokens after the end of the text, judge the draft by the target's pass, keep the accepted
+tokens."""
 
 from __future__ import annotations
 
@@ -34,9 +35,10 @@ from engine.errors import UserError
 class TextRequest:
     """A request for up to max_new_tokens after a prompt of at least one token.
 
-    memory: the visitor's memory; a new one if None. chance: for tests; derived from the seed if None.
-    most_nodes: the most nodes of a step, forced tokens included; None: no limit. ends: tokens that end this text,
-    besides the end tokens of the target. stop_strings: strings that end the text once it contains one of them.
+    memory: what drafters and rules remember from the visitor's earlier texts; None begins a new memory. chance: the
+    random numbers, given by tests; None derives them from the seed. most_nodes: the most nodes that a step's tree may
+    have, forced tokens included; None means no limit. ends: tokens that end this text, besides the end tokens of the
+    target. stop_strings: strings that end the text once the text contains one of them.
     """
 
     drafter: Drafter
@@ -59,7 +61,7 @@ class Text:
     """
 
     def __init__(self, target: Target, request: TextRequest, recorded: bool = True) -> None:
-        """recorded: whether steps hold all data that a recorder shows."""
+        """recorded: whether the steps hold all data that a recorder shows, such as logits and p."""
         self.recorded = recorded
         self.target = target
         self.request = request
@@ -83,17 +85,19 @@ class Text:
 
     @property
     def capacity(self) -> int:
-        """The number of cache columns with which its session should begin."""
+        """The number of columns with which the text's KV cache should begin."""
         return self._limit + 1
 
     @property
     def drafting(self) -> Sampling:
-        """How the drafter samples: like the target, because a draft that resembles the target is kept most often."""
+        """The drafter's sampling settings. They are the target's, because a draft that resembles the target is accepted
+        most often."""
         return self.sampling
 
     def begin(self, session: Session, features: Tensor | None, load: Load | None = None) -> None:
-        """Start the drafter. session: has read all prompt tokens but the root. features: of the tokens that the session
-        read. load: the expected load of the first pass; None if the pass will be for this text only."""
+        """Start the drafter. session: the target's session, which has read all prompt tokens except the last one (the
+        root). features: the target's hidden states at the tokens that the session has read. load: the expected load of
+        the first pass; None if the pass will be for this text only."""
         self.session = session
         if self.request.constraint is not None:
             self.request.constraint.begin(self._read_ahead)
@@ -111,13 +115,14 @@ class Text:
         )
 
     def _read_ahead(self, tree: DraftTree) -> Tensor:
-        """The target's logits [N+1, V] after the text and after each node of a tree. No row stays in the session."""
+        """Return the target's logits [N+1, V] after the text and after each node of a tree, and leave no row of the
+        tree in the session."""
         logits, _ = self.session.feed(*Draft(self.context[-1], tree, len(self.context)).rows)
         self.session.drop()
         return logits
 
     def draft(self) -> Attempt:
-        """A draft of the next tokens, no deeper than the room that is left."""
+        """Return a draft of the next tokens. It is no deeper than the number of tokens that the text may still get."""
         proposal, forced = self._propose()
         draft = proposal.behind(forced)
         if draft.begun is None and self.session.rows:  # rows of another tree
@@ -135,7 +140,7 @@ class Text:
         )
 
     def _propose(self) -> tuple[Proposal, list[int]]:
-        """The drafter's proposal, and the tokens that the constraint forces before it."""
+        """Return the drafter's proposal, and the tokens that the constraint forces before the proposal."""
         most = min(self._limit, self.drafter.max_context)
         depth = min(most - len(self.context) - 1, self.deepest)  # one place for the final token
         forced = self._forced(min(depth, self._most_forced()))
@@ -149,19 +154,21 @@ class Text:
         return proposal, forced
 
     def _proposal(self, context: Sequence[int], room: int) -> Proposal:
-        """The drafter's proposal after these tokens, no deeper than ``room``."""
+        """Return the drafter's proposal after these tokens, with no node deeper than ``room``."""
         return Proposal.of(self.drafter.propose(context, room)).truncated(room)
 
     def _most_forced(self) -> float:
-        """The most forced tokens that leave room for a tree of the size in the options, or of the largest size so far.
-        The size of the coming tree must not decide, because it may depend on the tokens drawn."""
+        """Return the largest number of forced tokens that leaves room, within ``most_nodes``, for a whole tree of the
+        drafter. The tree's size is taken from the options, or from the largest tree so far if that was larger. The size
+        of the coming tree is not used, because it may depend on the tokens drawn."""
         most = self.request.most_nodes
         if most is None:
             return math.inf
         return max(0, most - max(self._drafted, self.drafter.most_nodes))
 
     def _refuse_many(self, nodes: int, forced: int) -> None:
-        """Raises UserError for a draft of too many nodes: cutting a tree to size could make an exact rule lossy."""
+        """Raise UserError if a draft has more nodes than ``most_nodes`` allows. Cutting the tree to size instead could
+        make an exact rule lossy."""
         most = self.request.most_nodes
         if most is not None and nodes + forced > most:
             behind = f" behind {forced} forced tokens" if forced else ""
@@ -175,7 +182,8 @@ class Text:
         return [] if self._mask is None or most <= 0 else self._mask.forced((), int(most))
 
     def judge(self, attempt: Attempt, seen: Seen) -> Attempt:
-        """The attempt with its verdict pending. seen: the target's pass over the root and the tree."""
+        """Return the attempt with a verdict that is still pending. seen: the results of the target's pass over root and
+        tree."""
         draft = attempt.draft
         logits = masked_tree(seen.logits, draft.tree, self._mask)
         bound = self._bound(seen.logits)
@@ -203,8 +211,8 @@ class Text:
         return attempt.judged_by(verdict, seen, logits)
 
     def _bound(self, free: Tensor) -> Bound | None:
-        """The constraint with its text, for the rule; None without a constraint. free: the target's unmasked logits
-        [N+1, V]."""
+        """Return the constraint together with its text, as the rule needs it; None without a constraint. free: the
+        target's unmasked logits [N+1, V]."""
         request = self.request
         if request.constraint is None:
             return None
@@ -254,8 +262,9 @@ class Text:
         )
 
     def _keep(self, seen: Seen, verdict: Verdict, final: Final) -> Tensor | None:
-        """Commit the rows of the root and the kept path. Returns their features, or None if the pass had none. Without
-        a final token, the last kept token is the next root, which is read with the next tree."""
+        """Commit the rows of the root and the accepted path, and return the features of these rows, or None if the pass
+        returned none. If the step has no final token, the last accepted token is not committed but becomes the next
+        root, which the next pass reads together with its tree."""
         rows = seen.places_of([0] + [node + 1 for node in verdict.accepted])
         self.session.commit(rows[:-1] if final is None else rows)
         features = seen.features
@@ -264,8 +273,8 @@ class Text:
         return features[to_device(torch.tensor(rows), features.device)]
 
     def _passes(self, seen: Seen) -> dict[str, int]:
-        """Forward passes of this step by model. The drafter counts its passes from the start of the text; this is the
-        difference."""
+        """Return the number of forward passes in this step, by model. The drafter counts its passes from the start of
+        the text, so its count before the step is subtracted."""
         now = dict(self.drafter.passes())
         own = {role: count - self._counted.get(role, 0) for role, count in now.items()}
         self._counted = now

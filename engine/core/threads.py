@@ -41,7 +41,7 @@ def halved() -> Iterator[None]:
 
 
 def is_halved() -> bool:
-    """Whether a ``halved`` context is open, for code whose threads are not torch's."""
+    """Whether a ``halved`` context is open, for code that has threads of its own beside torch's."""
     return _halved > 0
 
 
@@ -53,7 +53,8 @@ class InOrder:
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._line: deque[threading.Event] = deque()
-        """One event per thread: the first thread holds the lock, the others wait for it."""
+        """One event per thread, in the order of the requests. The thread of the first event holds the lock, and the
+        others wait."""
         self._owner, self._depth = 0, 0
 
     def acquire(self) -> None:
@@ -96,13 +97,13 @@ class InOrder:
 
 
 ENGINE_LOCK = InOrder()
-"""Held during each step, so that no lane's time includes another lane's work."""
+"""Held during each step of a run, so that the time of a step includes no work of another run."""
 
 
 @contextmanager
 def elsewhere() -> Iterator[None]:
-    """Release the engine's lock within the context, if this thread holds it: another machine computes, and this one
-    only waits."""
+    """Release the engine's lock within the context, if this thread holds it. This is for calls in which another machine
+    computes and this one only waits."""
     try:
         ENGINE_LOCK.release()
     except RuntimeError:  # this thread does not hold it

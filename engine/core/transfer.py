@@ -5,8 +5,9 @@ from torch import Tensor
 
 
 def to_device(host: Tensor, device: torch.device | str | None) -> Tensor:
-    """A copy of ``host`` on ``device``, or ``host`` itself if ``device`` is None or already holds it. On CUDA the copy
-    goes through pinned memory, so that the host does not wait. The pinned block is kept until the copy is done."""
+    """Return a copy of ``host`` on ``device``, or ``host`` itself if ``device`` is None or is where ``host`` lies. On
+    CUDA the copy goes through pinned memory, so that the host does not wait; torch reserves the pinned block until the
+    copy is done."""
     if host.is_cuda or device is None or torch.device(device).type != "cuda" or not host.numel():
         return host.to(device)
     return host.pin_memory().to(device, non_blocking=True)
@@ -18,8 +19,9 @@ def into(target: Tensor, host: Tensor) -> None:
 
 
 def to_host_meanwhile(tensor: Tensor) -> Tensor:
-    """A copy in pinned memory, made while the GPU goes on. It is complete once the host has waited for the device
-    (``torch.cuda.synchronize``). A tensor on the host is returned unchanged."""
+    """Return a copy of a GPU's tensor in the host's pinned memory, made while the GPU goes on with other work. The copy
+    is complete once the host has waited for the device (``torch.cuda.synchronize``). A tensor on the host is returned
+    unchanged."""
     if not tensor.is_cuda:
         return tensor
     side = torch.cuda.Stream(tensor.device)

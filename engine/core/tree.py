@@ -42,13 +42,14 @@ class DraftTree:
     """Drafted tokens as flat arrays, parents before children.
 
     tokens, parents, depths: one entry per node; the parent -1 is the root, whose children have depth 1.
-    q: the draft's probability of each node for display, or None if it has none.
+    q: for display, the probability that the drafter gave each node's token under its parent; None if it gave none.
     sources: the maker of each node (a drafter's key, "draft model", "context 17:20" ...).
     laws: every distribution [V] that was drawn from or is shown, after temperature and truncation, stored once.
-    draws: by parent, in the order drawn. An i.i.d. draw that repeats a token points to the same node:
-        equal draws are counted, although equal children are one node.
+    draws: the draws under each parent, in the order drawn. An i.i.d. draw that repeats a token is a further entry here,
+    but adds no node: it refers to the node that holds the token.
     exhibits: data about this step that the drafter wants to show.
-    aside: further data from the drafter to a rule of its own. A tree that is put together from other trees has none.
+    aside: further data that a drafter hands to the rule made for it. A tree that is put together from other trees has
+    none.
     """
 
     tokens: list[int] = field(default_factory=list)
@@ -73,12 +74,12 @@ class DraftTree:
         source: str = "",
         q: float | None = None,
     ) -> int:
-        """Record one more draw under ``parent``. Returns its node: a new one, or the node that already holds this
-        token.
+        """Record one more draw under ``parent``. Returns the drawn node: a new one, or the child of ``parent`` that
+        already holds this token.
 
         law: [V], the distribution drawn from; for a one-hot draw, a distribution to show, or None.
-        q: the probability to show, if it is known without a look at ``law``. Raises ValueError for a parent that is not
-        a node, a drawn token without a law, and a token drawn again without replacement.
+        q: the probability to show, if the caller knows it; None takes it from ``law``. Raises ValueError for a parent
+        that is not a node, a drawn token without a law, and a token drawn again without replacement.
         """
         if not ROOT <= parent < len(self.tokens):
             raise ValueError(f"the parent {parent} is no node of this tree")
@@ -110,8 +111,8 @@ class DraftTree:
     def chain(
         self, tokens: Sequence[int], source: str, under: int = ROOT, q: Sequence[float] = ()
     ) -> int:
-        """Append a branch of one-hot draws below ``under``. Returns its last node. q: probabilities to show for its
-        first nodes."""
+        """Append a branch of one-hot draws below ``under``, and return the last node of the branch. q: probabilities to
+        show, for the first len(q) nodes of the branch."""
         for place, token in enumerate(tokens):
             shown = q[place] if place < len(q) else None
             under = self.draw(under, token, source=source, q=shown)
@@ -145,8 +146,9 @@ class DraftTree:
         return self.sources.count(FORCED)
 
     def behind(self, forced: Sequence[int]) -> DraftTree:
-        """A copy of the tree below the tokens that the constraint forces, with its laws and exhibits. Node i becomes
-        node i + len(forced); the last forced token takes the place of the root."""
+        """Return a new tree: the chain of tokens that the constraint forces, and below its last token a copy of this
+        tree. Node i of this tree becomes node i + len(forced), and the last forced token takes the place of the root.
+        The new tree has this tree's laws and exhibits."""
         size, whole = len(forced), DraftTree()
         whole.chain(forced, FORCED)
         whole.tokens += self.tokens
@@ -195,9 +197,9 @@ class DraftTree:
         return mask
 
     def truncated(self, max_depth: int) -> DraftTree:
-        """The tree without nodes deeper than max_depth: a copy if there are any.
+        """Return the tree without nodes deeper than max_depth; the tree itself if no node is deeper.
 
-        Exact under every rule, because depth never depends on a drawn value.
+        Cutting by depth is exact under every rule, because a node's depth never depends on a drawn value.
         """
         if self.deepest <= max_depth:
             return self

@@ -1,1 +1,1 @@
-"""Reads any causal language model as rows of a tree, with sessions, KV caches and masks."""
+"""Runs any causal language model over the rows of a draft tree, with sessions, KV caches and masks."""

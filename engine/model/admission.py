@@ -1,7 +1,9 @@
-"""Finds out, when a model is opened, in which way the engine can read its module, and remembers the result.
+"""Finds out, when a model is opened, which of the engine's ways of running its module gives the module's own logits,
+and remembers the result.
 
-For architectures that the tests have proven, this takes no time. For any other architecture, the module and the engine
-both read a few short texts (``engine.model.self_check``), once per architecture, library version and device.
+For architectures that the tests have proven, nothing needs to be compared. For any other architecture, the module
+itself and the engine are both run over a few short texts (``engine.model.self_check``), once per architecture, library
+version and device.
 """
 
 import hashlib
@@ -25,14 +27,15 @@ _MEMORY = Remembered("self_checks.json")
 _REFUSED = "refused: "
 
 Ways = Mapping[str, Callable[[], LanguageModel]]
-"""The ways to read a module, by name, the best way first. Each is a function that opens the model in this way. The way
-``chains`` reads no trees."""
+"""The ways of running a module, by name, the best way first. Each value is a function that opens the model in that way.
+A model opened in the way ``chains`` cannot read trees, only chains."""
 
 
 def admitted(module: PreTrainedModel, name: str, ways: Ways, setting: str) -> LanguageModel:
-    """The model, opened in the first way in which the engine gets the same logits as the module.
+    """The model, opened in the first way that gives the same logits as the module itself.
 
-    setting: a text that names anything else on which the ways depend. Raises UserError if there is no such way.
+    setting: a text that names anything, besides the module, on which the ways depend. Raises UserError if no way gives
+    the module's logits.
     """
     refuse_unreadable(module, name)
     proven = proven_way(module)
@@ -58,8 +61,8 @@ def _remembered(module: PreTrainedModel, ways: Ways, setting: str) -> str:
 
 
 def _key(module: PreTrainedModel, setting: str) -> str:
-    """The key of a module in the memory: its class and a digest of versions, dtype, device and the whole configuration,
-    because the module's behaviour depends on all of these."""
+    """The key of a module in the file of remembered results: the module's class and a digest of versions, dtype, device
+    and the whole configuration, because the module's behaviour depends on all of these."""
     config = json.loads(module.config.to_json_string())
     config.pop("_name_or_path", None)
     versions = [METHOD, transformers.__version__, torch.__version__]
@@ -69,7 +72,8 @@ def _key(module: PreTrainedModel, setting: str) -> str:
 
 
 def _found_out(module: PreTrainedModel, ways: Ways) -> str:
-    """The name of the first way that reads as the module does, or _REFUSED and the reason why there is no such way."""
+    """The name of the first way that gives the module's own logits; or _REFUSED, followed by the reason why the module
+    is refused."""
     attention = module.config._attn_implementation
     try:
         expected = self_check.readings(module)

@@ -30,7 +30,8 @@ def tree_attention(
     watch: Callable[[int, Tensor, Tensor], None] | None = None,
     **_: object,
 ) -> tuple[Tensor, None]:
-    """The attention of one layer: query [1,H,R,D], key and value [1,Hkv,T,D] (cache and rows) -> ([1,R,H,D], None).
+    """The attention of one layer: query [1,H,R,D], key and value [1,Hkv,T,D] -> ([1,R,H,D], None). R counts the rows of
+    the pass, T the columns: those of the cache and the rows. H and Hkv count heads, D the numbers per head.
 
     s_aux: the attention sink of each head, [H]. watch: a function that is called with the layer's index, the queries
     (scaled so that a product with a key is a score) and the keys.
@@ -49,7 +50,8 @@ def tree_attention(
 
 
 def _explicit(query, key, value, mask, scaling, softcap, sinks) -> Tensor:
-    """Attention with soft-capped scores and attention sinks, which torch's SDPA does not support: [1,H,R,D]."""
+    """Attention with soft-capped scores and attention sinks, which torch's SDPA does not support. Returns [1,H,R,D]: H
+    heads, R rows, D numbers per head."""
     groups = query.shape[1] // key.shape[1]
     key = key.repeat_interleave(groups, dim=1)
     value = value.repeat_interleave(groups, dim=1)

@@ -1,9 +1,9 @@
 """Models whose rotary frequencies depend on the length of the text: ``longrope`` and ``dynamic``.
 
 Their modules take the length from the highest position in a pass. In plain decoding a pass has one row, so each row is
-read as the last row of its text, and the rows of a prompt are read as parts of the whole prompt. The classes here read
-the rows of every pass in this way, even if the pass contains other rows. Models of the Phi-3 kind also read a text anew
-once it is longer than the texts of their original training.
+computed for a text that ends with this row, and all rows of a prompt are computed for the length of the whole prompt.
+The classes here do the same in every pass, even if the pass contains rows for other lengths. Models of the Phi-3 kind
+also compute all columns of a text anew once it is longer than the texts of their original training.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,8 @@ def _growth(module: nn.Module) -> float:
 
 
 class ByLengthModel(LanguageModel):
-    """A language model that reads each row as part of a text of a chosen length (``lengths``)."""
+    """A language model that computes each row with the rotary frequencies of a text of a chosen length
+    (``lengths``)."""
 
     holds_branches = False
 
@@ -70,7 +71,8 @@ class ByLengthModel(LanguageModel):
 
     @contextmanager
     def lengths(self, lengths: Tensor):
-        """Within this context, row r of a pass is read as in a text of lengths[r] tokens. lengths: [R]."""
+        """Within this context, row r of a pass gets the rotary frequencies of a text of lengths[r] tokens. lengths:
+        [R], for the R rows of the pass."""
         self._current.lengths = lengths
         try:
             yield
@@ -79,7 +81,8 @@ class ByLengthModel(LanguageModel):
 
 
 class _RowsAlone:
-    """Takes the place of a rotary embedding's forward, and calls that forward once for each length in the pass."""
+    """Takes the place of a rotary embedding's forward, and calls that forward once for each text length that occurs in
+    the pass."""
 
     def __init__(self, forward, current: local) -> None:
         self._forward = forward
@@ -108,7 +111,8 @@ class _RowsAlone:
 
 
 class ByLengthSession(Session):
-    """A ``Session`` that reads each row as the last row of its text, and a prompt as a whole."""
+    """A ``Session`` that computes each row as the last row of its own text, but the rows of a prompt for the length of
+    the whole prompt."""
 
     reads_parts = False
     _whole: int | None = None  # length of the text whose prompt is being read
@@ -144,8 +148,9 @@ class ByLengthSession(Session):
 
 
 class AnewSession(ByLengthSession):
-    """A session that reads its text anew when a row's text is longer than ``edge`` tokens and the cache was read for
-    texts up to that length, or the other way round. A pass with rows on both sides of the edge is run twice."""
+    """A session that computes its columns anew when a text crosses the length ``edge``: when a row's text is longer
+    than ``edge`` tokens but the cached columns were computed for a shorter text, or the other way round. A pass with
+    rows on both sides of the edge is run twice."""
 
     def __init__(self, model, cache: KVCache, features: tuple[int, ...], edge: int) -> None:
         self._edge = edge
@@ -191,9 +196,10 @@ class AnewSession(ByLengthSession):
         return results[0] if len(results) == 1 else _merged(beyond, *results)
 
     def _read_for(self, beyond: bool, coming: int) -> None:
-        """Read all columns before the last ``coming`` rows anew, unless they were read for this side of the edge.
+        """Compute all columns before the last ``coming`` rows anew, unless they were already computed for this side of
+        the edge.
 
-        beyond: whether they are to be columns of a text longer than the edge."""
+        beyond: whether the columns must be those of a text longer than the edge."""
         before = self.length + self.rows - coming
         self._cache.length = before
         if beyond == self._beyond:
@@ -216,9 +222,11 @@ class AnewSession(ByLengthSession):
 
 
 def _merged(beyond: Tensor, short: tuple, long: tuple) -> tuple[Tensor | None, Tensor | None]:
-    """Logits and features of rows that were read for both sides of the edge, each row taken from its own side.
+    """The logits and features of rows whose pass was run twice, once for each side of the edge: each row's values come
+    from the run for its own side.
 
-    beyond: bool [R]. short, long: logits and features of the two passes. There may be logits of the last rows only."""
+    beyond: bool [R], whether a row's text is longer than the edge. short, long: logits and features of the two runs.
+    The logits may be those of the last rows only."""
     parts = []
     for near, far in zip(short, long, strict=True):
         if near is None:

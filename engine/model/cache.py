@@ -69,16 +69,16 @@ class KVLayer(CacheLayerMixin):
         self.length = count
 
     def reserve(self, capacity: int) -> None:
-        """Grow the buffers to this capacity. The owner doubles it each time, so all copies together are linear in the
-        length of the text."""
+        """Grow the buffers to this capacity. The owner doubles the capacity each time, so the cost of all copies
+        together is linear in the length of the text."""
         if self.is_initialized:
             self.keys = _grown(self.keys, capacity, self.length)
             self.values = _grown(self.values, capacity, self.length)
         self.capacity = capacity
 
     def keep(self, start: int, columns: Tensor | None, count: int) -> None:
-        """Keep ``start + count`` columns. columns: the column numbers, [count], of the rows that move to ``start`` on;
-        None if these rows are in place already."""
+        """Keep ``start + count`` columns: the columns before ``start``, and ``count`` more. columns: the column
+        numbers, [count], of those that move to ``start`` and after it; None if they are in place already."""
         if columns is not None and self.is_initialized:
             for buffer in (self.keys, self.values):
                 buffer[:, :, start : start + count] = buffer.index_select(2, columns)
@@ -132,7 +132,8 @@ class KVCache(Cache):
             layer.take_over(source_layer, count)
 
     def keep(self, start: int, rows: list[int]) -> None:
-        """Keep the columns before ``start`` and, behind them, the columns ``start`` + ``rows``. rows: ascending."""
+        """Keep the columns before ``start`` and, after them, column ``start + row`` for each row in ``rows``. rows:
+        ascending."""
         columns = None
         if rows != list(range(len(rows))) and not self._moved(start, rows):
             device = next(layer for layer in self.layers if layer.is_initialized).keys.device
@@ -141,6 +142,6 @@ class KVCache(Cache):
             layer.keep(start, columns, len(rows))
 
     def _moved(self, start: int, rows: list[int]) -> bool:
-        """Move these rows in a faster way than layer by layer, if a subclass has one; returns whether they were
-        moved."""
+        """Move these rows in a faster way than layer by layer, if a subclass has such a way. Returns whether the rows
+        were moved."""
         return False

@@ -1,9 +1,9 @@
-"""Passes of a model over a part of the columns that a session has read, or over substitutes for these columns.
+"""Passes in which the rows of a model see only a part of a session's columns, or substitutes for these columns.
 
 The session reads a text as it always does. A view holds, for each layer, keys and values that a drafter has chosen from
-the session's columns, and reads rows behind them. The session does not change unless it takes the rows in
-(``Session.take_in``). Layers with a sliding window read few columns anyway, so a view holds all columns of these
-layers.
+the session's columns, and runs rows that see these instead of all columns. The session does not change unless it takes
+the view's rows in (``Session.take_in``). Layers with a sliding window see few columns anyway, so a view holds all
+columns of these layers.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ Watch = Callable[[int, Tensor, Tensor], None]
 [1, Hkv, T, D]."""
 Chosen = Callable[[int, Tensor, Tensor], tuple[Tensor, Tensor]]
 """A function from a layer's index, keys and values [1, Hkv, T, D] to the keys and values [1, Hkv, C, D] that a view
-reads. C is the same in all layers."""
+holds instead. C, the number of chosen columns, is the same in all layers."""
 
 
 def check_views(model: LanguageModel) -> None:
@@ -53,10 +53,10 @@ def windowed_layers(model: LanguageModel) -> frozenset[int]:
 
 
 class CacheView:
-    """Reads a chain of rows behind columns that were chosen from a session's columns.
+    """Runs a chain of rows after columns that were chosen from a session's columns.
 
-    rows: the number of rows that were read since the last ``take``. reduced: the layers in which only the chosen
-    columns are read; all other layers have a window.
+    rows: the number of rows that were run since the last ``take``. reduced: the layers in which the rows see only the
+    chosen columns; all other layers have a window.
     """
 
     def __init__(self, session: Session, watch: Watch | None) -> None:
@@ -73,9 +73,9 @@ class CacheView:
 
     @torch.no_grad()
     def take(self, chosen: Chosen | None) -> None:
-        """Forget all rows, and represent all tokens that the session has committed. chosen: chooses the columns of the
-        reduced layers anew. If it is None, the columns chosen earlier stay, and the columns that the session has
-        committed since then are added behind them."""
+        """Forget all rows of the chain, and stand for all tokens that the session has committed. chosen: chooses the
+        columns of the reduced layers anew. If it is None, the columns chosen earlier stay, and all columns that the
+        session has committed since then are added after them."""
         for index in range(self._model.layers):
             keys, values = self._session.columns(index)
             again = chosen is not None and index in self.reduced
@@ -105,7 +105,8 @@ class CacheView:
 
     @property
     def columns(self) -> list[tuple[Tensor, Tensor]]:
-        """The keys and values of the rows, [1, Hkv, R, D] each, by layer. They are views, valid until the next call."""
+        """The keys and values of the rows, [1, Hkv, R, D] each, by layer. They are tensor views of the cache, valid
+        until the next call."""
         ends = [(held, held + self.rows) for held in self._held]
         return [
             (layer.keys[:, :, first:end], layer.values[:, :, first:end])
@@ -114,7 +115,7 @@ class CacheView:
 
     @torch.no_grad()
     def feed(self, tokens: Sequence[int]) -> Tensor:
-        """Read R tokens behind the rows read so far; returns their logits [R, V]."""
+        """Run R tokens that continue the chain of rows; returns their logits [R, V]."""
         for held, layer in zip(self._held, self._cache.layers, strict=True):
             layer.length = held + self.rows
         self._cache.reserve(max(self._held) + self.rows + len(tokens))
@@ -128,8 +129,8 @@ class CacheView:
 
 @torch.no_grad()
 def read_again(session: Session, tokens: Sequence[int], first: int, watch: Watch) -> None:
-    """Read a chain of tokens behind the first ``first`` columns of the session, so that ``watch`` sees their queries.
-    The tokens may be a part of the session's text or go beyond it. The session does not change."""
+    """Run a chain of tokens once more, after the first ``first`` columns of the session, so that ``watch`` sees their
+    queries. The tokens may be a part of the session's text or go beyond it. The session does not change."""
     layers = [_Behind(*session.columns(index), first) for index in range(session.model.layers)]
     mask = _ViewMask(first, first, 0, len(tokens), session.model.device)
     _passed(session.model, tokens, mask, KVCache(layers), watch)
@@ -150,8 +151,8 @@ def _passed(
 
 class _ViewMask:
     """The mask of R rows of a chain. All layers see the chain; before it, layers with a window have all columns of the
-    text, and the other layers only the chosen columns. columns: chosen columns. length: tokens of the text. before:
-    rows of the chain that were read earlier. count: R."""
+    text, and the other layers only the chosen columns. columns: the number of chosen columns. length: the number of
+    tokens in the text. before: how many rows of the chain were run in earlier passes. count: R."""
 
     def __init__(
         self, columns: int, length: int, before: int, count: int, device: torch.device
@@ -170,8 +171,8 @@ class _ViewMask:
 
 
 class _Behind(KVLayer):
-    """A layer that shows the first columns of another layer, and behind them the rows of the current pass, which it
-    does not keep."""
+    """A cache layer that shows the first columns of another cache layer and, after them, the rows of the current pass,
+    which it does not store."""
 
     def __init__(self, keys: Tensor, values: Tensor, first: int) -> None:
         super().__init__(first)

@@ -1,11 +1,12 @@
-"""A causal language model that sees a picture or a short film before its text. Their patches are rows of the same
-sequence.
+"""A causal language model that sees a picture or a short film before its text: the patches of the picture or film are
+rows of the same sequence.
 
 Each patch has a token of its own, which stands at the front of the prompt. The patch's embedding is a sum: the learned
-embedding of its place in a frame, that of its frame in a film, and a projection of its pixels. The projection has one
-hidden layer, as in LLaVA-1.5 (Liu et al., 2023), but there is no vision encoder. So a model that is shown a picture
-differs from the same model without a picture only in some rows of the embedding table, and any code that reads tokens
-also reads pictures. In all other respects the model is a Llama.
+embedding of the patch's position in its frame, the learned embedding of the frame's number in the film, and a
+projection of the patch's pixels. The projection has one hidden layer, as in LLaVA-1.5 (Liu et al., 2023), but there is
+no vision encoder. A model that is shown a picture therefore differs from the same model without a picture only in some
+rows of the embedding table, and any code that reads tokens also reads pictures. In all other respects the model is a
+Llama.
 
 A film is a strip of its frames, one below the other; a picture is a strip of one frame.
 
@@ -29,8 +30,8 @@ from engine.model.layers import decoder_of, shallow
 
 MOST_SHOWN = 8  # pictures or films whose views a model keeps
 SEEN = 0.25
-"""Factor on the projection of a patch's pixels. Without it, the pixels would dominate the embedding of a patch, and its
-place would hardly count."""
+"""Factor on the projection of a patch's pixels. Without it, the pixels would dominate the patch's embedding, and its
+position would have hardly any effect."""
 
 
 @strict
@@ -79,8 +80,8 @@ class CaptionsForCausalLM(LlamaForCausalLM):
         return SEEN * self.patches(patches)
 
     def places(self, tokens: Tensor) -> Tensor:
-        """The embeddings [.., K, H] of patch tokens [.., K] without their pixels: place in the frame, plus frame in a
-        film."""
+        """The embeddings [.., K, H] of patch tokens [.., K] without pixels: the embedding of the patch's position in
+        its frame, plus the embedding of the frame's number in the film."""
         per_frame, first = self.config.patches, self.config.first_patch
         places = self.model.embed_tokens(first + (tokens - first) % per_frame)
         return (
@@ -93,8 +94,8 @@ AutoModelForCausalLM.register(CaptionsConfig, CaptionsForCausalLM)
 
 
 def patches_of(pixels: Tensor, side: int) -> Tensor:
-    """The patches of pixels, row by row: uint8 [.., F * S, S, 3] -> float [.., P, D] from -1 to 1. side: the side of a
-    patch, in pixels."""
+    """The patches of pixels, row by row: uint8 [.., F * S, S, 3] -> float [.., P, D] from -1 to 1. F frames of side S
+    become P patches of D numbers. side: the side of a patch, in pixels."""
     cut = pixels.unflatten(-3, (-1, side)).unflatten(-2, (-1, side))  # [.., rows, y, columns, x, 3]
     return cut.transpose(-4, -3).flatten(-3).flatten(-3, -2) / 127.5 - 1
 

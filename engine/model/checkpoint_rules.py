@@ -40,8 +40,8 @@ _RULES = {
 }  # fmt: skip
 _APPLIED = {*_RULES, "eos_token_id", "stop_strings"}
 _OF_SAMPLING = {"do_sample", "temperature", "top_k", "top_p", *CUTS}
-"""Applied if a run takes its sampling from the checkpoint (``own_sampling``); other runs have their own sampling
-settings."""
+"""Settings that are applied only if a run takes its sampling from the checkpoint (``own_sampling``). Other runs have
+sampling settings of their own."""
 _NO_CHANGE = {
     "bos_token_id", "pad_token_id", "decoder_start_token_id", "max_length", "max_new_tokens", "use_cache",
     "cache_config", "max_cache_len", "prefill_chunk_size", "compile_config", "disable_compile", "low_memory",
@@ -62,9 +62,9 @@ _SAME_NUMBERS = {"static", "dynamic", "offloaded", "offloaded_static", "hybrid",
 
 
 def with_rules(target: LanguageModel, request: TextRequest) -> TextRequest:
-    """The request, with a constraint that joins its own constraint, the rules of the target's checkpoint and the
-    verifier's weighing of tokens. The request's own constraint decides where the text ends, so if there is one, the
-    checkpoint's rules about length are left out."""
+    """The request with one joint constraint, made from up to three: the request's own constraint, the rules of the
+    target's checkpoint, and the verifier's reweighting of tokens. A constraint of the request's own decides where the
+    text ends, so if the request has one, the checkpoint's rules about length are left out."""
     own_constraint = request.constraint
     rules = _processors(target, len(request.prompt), request.max_new_tokens, own_constraint is None)
     own = CheckpointRules(rules, request.prompt, target.vocab_size) if rules else None

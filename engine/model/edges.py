@@ -1,4 +1,4 @@
-"""Finds the text lengths beyond which a model reads differently: windows, chunks, the length of its original
+"""Finds the text lengths beyond which a model computes differently: windows, chunks, and the length of its original
 training."""
 
 from collections.abc import Iterator
@@ -22,7 +22,8 @@ _NAMES = (
 
 
 def edges_of(config: PreTrainedConfig) -> list[int]:
-    """The lengths, in tokens, beyond which the decoder reads differently according to its configuration, ascending."""
+    """The lengths, in tokens, beyond which the decoder computes differently according to its configuration,
+    ascending."""
     return sorted(set(_found(config.get_text_config(decoder=True).to_dict())))
 
 

@@ -137,8 +137,8 @@ class ExpertsSession(Session):
 
 
 def _left_out(weights: Sequence[Tensor]) -> Gauge:
-    """An exhibit of the share of experts that a pass left out. weights: the experts' weights in each layer, [1, R,
-    E]."""
+    """An exhibit that shows the share of experts that a pass left out. weights: for each layer, the weights [1, R, E]
+    of its E experts for the R rows."""
     idle = [layer[0] == 0 for layer in weights]
     together, first = (
         sum(share.float().mean().item() for share in shares) / len(idle)

@@ -19,8 +19,9 @@ def forward(
     """Run R rows of B sequences through the module; returns logits [B, last, V], and features [B, R, n*H] or None.
 
     tokens: ids [B, R], or vectors [B, R, H] in place of their embeddings. positions: the rows' positions in the text,
-    [B, R]. mask: a RowMask, or another object that ``engine.model.attention`` can use. last: how many of the last rows
-    get logits (at least one does); None means all. watch: as for ``engine.model.attention.tree_attention``.
+    [B, R]. features: the indices of n hidden states, which are returned side by side. mask: a RowMask, or another
+    object that ``engine.model.attention`` can use. last: how many of the last rows get logits (at least one does); None
+    means all. watch: as for ``engine.model.attention.tree_attention``.
     """
     # transformers passes a 4-D mask through unchanged; the real mask is row_mask
     empty = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=tokens.device)

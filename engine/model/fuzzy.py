@@ -64,7 +64,8 @@ class FuzzyModel:
 
 
 def fuzzy(model: LanguageModel, size: int) -> FuzzyModel:
-    """The ``FuzzyModel`` with groups of at most ``size`` layers of this model. It is made once and then reused."""
+    """The ``FuzzyModel`` with groups of at most ``size`` layers of this model. It is built once per model and size, and
+    then reused."""
     models_by_size = _FUZZY.setdefault(model, {})
     if size not in models_by_size:
         models_by_size[size] = FuzzyModel(model, size)

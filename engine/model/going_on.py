@@ -1,7 +1,7 @@
 """Checks, once per model and layer, whether a pass may stop at the layer and go on from there later.
 
-Some architectures carry more than one hidden state from layer to layer. Rows that were stopped at a layer would then
-get other logits than in a whole pass.
+Some architectures carry more than one hidden state from layer to layer. In such a model, rows that stopped at a layer
+and went on later would get other logits than in a whole pass.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _KNOWN: WeakKeyDictionary[LanguageModel, dict[int, bool]] = WeakKeyDictionary()
 
 
 def goes_on(model: LanguageModel, layer: int) -> bool:
-    """Whether rows that stop at this layer, and go on from there later, get the logits of a whole pass. A small tree is
-    read in both ways, once per model and layer."""
+    """Whether rows that stop at this layer, and go on from there later, get the logits of a whole pass. To find out, a
+    small tree is run with and without a stop, once per model and layer."""
     results = _KNOWN.setdefault(model, {})
     if layer not in results:
         results[layer] = _compared(model, layer)

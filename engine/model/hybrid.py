@@ -21,8 +21,8 @@ from engine.model.states import HybridCache, Lineage, StateLayer, mixers_of, tre
 class HybridModel(LanguageModel):
     """A language model that remembers a text as keys and values, and in some layers as a recurrent state.
 
-    The module's mixers, the parts with a state, get a forward that reads trees. With any other cache than a
-    ``HybridCache``, their own forward still runs.
+    The module's mixers, which hold the state, get a new forward that handles trees. With any cache other than a
+    ``HybridCache``, a mixer still runs its own forward.
     """
 
     holds_branches = False
@@ -43,8 +43,8 @@ class HybridModel(LanguageModel):
 
 
 class HybridSession(Session):
-    """A ``Session`` of a ``HybridModel``. A state cannot be rewound to an earlier token, so the text is read anew
-    instead."""
+    """A ``Session`` of a ``HybridModel``. A state cannot be rewound to an earlier token, so to rewind, the session
+    reads the text again from its start."""
 
     prefill_rows = 128  # a pass holds the transitions between all pairs of its rows, for every head
 
@@ -79,8 +79,9 @@ class HybridSession(Session):
 
     @property
     def transitions(self) -> Tensor | None:
-        """The share of the committed state that each of the S scratch rows of the last commit still carried in each of
-        the L layers with a state, averaged over the layer's heads: [S, L]. None before such a commit."""
+        """The share of the committed state that was left after each scratch row: [S, L], for the S scratch rows at the
+        last commit and the L layers with a state, in the mean over a layer's heads. None before the first commit with
+        scratch rows."""
         if not self._totals:
             return None
         return torch.stack([totals.exp().mean(-1) for totals in self._totals], -1)

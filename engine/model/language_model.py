@@ -1,7 +1,7 @@
 """Any causal language model of Hugging Face's transformers.
 
-Target and draft models are alike here: a model has sessions, and a session feeds rows to the model, returns their
-logits and keeps some of the rows for good.
+Target and draft models are alike here. A model has sessions; a session runs the model over rows, returns their logits,
+and commits some of the rows.
 """
 
 import inspect
@@ -25,7 +25,7 @@ DEFAULT_CONTEXT = 2048  # tokens, for a configuration without a longest text
 
 
 class LanguageModel:
-    """A language model: weights and tokenizer. Sessions share the model, and it holds no data of a session.
+    """A language model: weights and tokenizer. Sessions share the model, and the model holds no data of any session.
 
     This class runs passes through the transformers module. Packages with faster passes subclass it, and
     ``engine.parts.opening`` chooses the class.
@@ -35,7 +35,7 @@ class LanguageModel:
     """The name of the attention function that the module uses."""
 
     asynchronous = False
-    """Whether the host must wait for a device before it can read a result."""
+    """Whether passes are only queued on a device, so that the host must wait before it can read a result."""
 
     known: int | None = None
     """How many log-probabilities the model returns for a row; None means all."""
@@ -82,22 +82,22 @@ class LanguageModel:
         return None
 
     def expect(self, features: Sequence[int], nodes: int, coming: Expected = UNKNOWN) -> None:
-        """Prepare, before a text is timed, for the pass over its prompt and for passes over trees of up to ``nodes``
-        nodes."""
+        """Prepare for a text before it is timed: for the pass over its prompt, and for passes over trees of up to
+        ``nodes`` nodes. Subclasses compile passes here."""
 
     def expect_chains(self, features: Sequence[int] = (), coming: Expected = UNKNOWN) -> None:
-        """Prepare, before a text is timed, for a session with these features that reads chains of likeliest tokens
-        (``Session.read_ahead``)."""
+        """Prepare for a text before it is timed: for a session that returns these features and drafts chains of
+        likeliest tokens (``Session.read_ahead``)."""
 
     def prepare_stretches(self, cuts: Iterable[int], nodes: int) -> None:
-        """Prepare faster passes for a drafter that reads rows through parts of the model, and for trees of about
-        ``nodes`` nodes that go on from there. cuts: the layers at which a part may begin or end."""
+        """Prepare faster passes for a drafter that runs rows through some of the layers at a time, and for trees of
+        about ``nodes`` nodes that continue after such rows. cuts: the layers at which such a pass may begin or end."""
 
     def prepare_exits(self, exits: Iterable[int]) -> None:
-        """Prepare faster passes for a drafter that reads rows up to one of the layers in ``exits``."""
+        """Prepare faster passes for a drafter that runs rows only up to one of the layers in ``exits``."""
 
     def reopened(self, module: PreTrainedModel) -> "LanguageModel":
-        """A language model for another module of the same architecture, read in the same way."""
+        """A language model for another module of the same architecture, opened in the same way as this model."""
         model = self._again(module)
         model.max_context = self.max_context
         return model

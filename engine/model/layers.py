@@ -1,7 +1,7 @@
 """Passes through some of a model's layers, for drafters that run the target's own layers.
 
 A pass may begin at any layer, end before the last layer, and skip the attention or the MLP of some layers. Rows that
-were read up to a layer can go on from there later.
+were run up to a layer can go on from that layer later.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ def _layer_of(layer: nn.Module, index: int, layers: Layers) -> nn.Module:
 
 
 class _PassedBy(nn.Module):
-    """Takes the place of a layer that is not run, and returns its input. injects: return the pass's ``injected`` rows
-    instead, as layers below the pass's first layer do."""
+    """Takes the place of a layer that is not run, and returns that layer's input. injects: whether it returns the
+    pass's ``injected`` rows instead, as is needed for layers below the first layer of the pass."""
 
     def __init__(self, layer: nn.Module, injects: bool) -> None:
         super().__init__()
@@ -165,7 +165,8 @@ class _NoMlp(nn.Module):
 
 
 def shallow(module: nn.Module) -> nn.Module:
-    """A copy of the module that shares its parameters and submodules. The copy's submodules can be replaced."""
+    """A copy of the module that shares its parameters and submodules. Submodules of the copy can be replaced without a
+    change to the module."""
     view = copy.copy(module)
     view._modules = dict(module._modules)
     return view

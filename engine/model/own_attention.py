@@ -136,7 +136,7 @@ def no_layers(name: str) -> UserError:
 
 def hand_over_columns(module: nn.Module, columns: local) -> None:
     """Make modules of the BLOOM and MPT kinds take the positions of their columns from ``columns.positions`` [T]. While
-    it is None, they count the columns themselves."""
+    these positions are None, the modules count the columns themselves."""
     for part in list(module.modules()):
         if hasattr(part, "build_alibi_tensor"):
             part.build_alibi_tensor = _Bloom(part.build_alibi_tensor, columns)
@@ -159,7 +159,8 @@ class _Bloom:
 
 
 class _Mpt:
-    """Builds the ALiBi bias of MPT, [H, 1, T]: a head's slope times the distance to the end of the longest text."""
+    """Builds the ALiBi bias of MPT, [H, 1, T]: a head's slope times the distance to the end of the longest possible
+    text."""
 
     def __init__(self, build, columns: local) -> None:
         self._build, self._columns = build, columns

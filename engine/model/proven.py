@@ -35,14 +35,14 @@ PROVEN: dict[str, str] = {
     "StableLmForCausalLM": "masked",
     "Starcoder2ForCausalLM": "usual",
 }
-"""From the name of a module's class to the way in which the engine reads it (``engine.parts.opening``)."""
+"""From the name of a module's class to the way in which the engine runs this module (``engine.parts.opening``)."""
 
 ROPES = {"default", "linear", "dynamic", "yarn", "longrope", "llama3"}
-"""The kinds of rotary embedding that were tested with these classes."""
+"""The kinds of rotary embedding with which the classes in PROVEN were tested."""
 
 
 def proven_way(module: PreTrainedModel) -> str | None:
-    """The way in which this module may be read without a check; None if the tests have not proven any."""
+    """The way in which this module may be run without a check; None if the tests have not proven any."""
     if not _ropes(module.config.get_text_config(decoder=True)) <= ROPES:
         return None
     return PROVEN.get(type(module).__name__)

@@ -14,8 +14,8 @@ class RowMask:
 
     committed: number of columns before the scratch rows. depths: the depths of all S scratch rows; a child of the last
     committed token has depth 0. ancestors: one integer for each of the R rows, whose bit s says that the row sees
-    scratch row s. first: the position in the text of a child of the last committed token; None means ``committed``, and
-    another number is needed if columns of the text were left out.
+    scratch row s. first: the position in the text of a child of the last committed token; None means that it equals
+    ``committed``; it differs if columns of the text were left out.
     """
 
     def __init__(
@@ -55,17 +55,19 @@ class RowMask:
         return len(self._all_depths)
 
     def hides(self, window: int | None) -> bool:
-        """Whether this sliding window hides a column from one of the rows. window: in tokens; None means no window."""
+        """Whether a sliding window hides a column from one of the rows. window: its length in tokens; None means no
+        window."""
         return window is not None and self.span[1] >= window
 
     @property
     def span(self) -> tuple[int, int]:
-        """The lowest and the highest position of the rows, counted in columns."""
+        """The lowest and the highest of the rows' positions, if every committed column counts as one position, whatever
+        columns were left out of the text."""
         return self._committed + min(self._depths), self._committed + max(self._depths)
 
     @property
     def consecutive(self) -> bool:
-        """Whether each row is at the position after the row before it."""
+        """Whether the rows' positions are consecutive: each row is one position after the row before it in the pass."""
         first = self._depths[0]
         return self._depths == list(range(first, first + len(self._depths)))
 
@@ -76,7 +78,8 @@ class RowMask:
 
     @cached_property
     def column_positions(self) -> Tensor:
-        """The columns' positions, [T]: those in the text, unless columns were left out before the scratch rows."""
+        """The columns' positions, [T]. They are positions in the text, unless columns before the scratch rows were left
+        out; then they are counted without the missing columns."""
         scratch = torch.tensor(self._all_depths) + self._committed
         return torch.cat([torch.arange(self._committed), scratch]).to(self._device)
 

@@ -1,7 +1,7 @@
-"""Checks that the engine reads a text as the model's own module does when it generates.
+"""Checks that the engine computes the same logits for a text as the model's own module does when it generates.
 
-The module and the engine both read a few tokens, the engine as a chain and as a tree. They do so after a short prefix,
-and on both sides of each length beyond which the model reads differently. The logits must be equal up to rounding.
+Both are run over a few tokens, the engine over a chain and over a tree: after a short prefix, and on both sides of each
+length beyond which the model computes differently. The logits must be equal up to rounding.
 """
 
 from __future__ import annotations
@@ -19,26 +19,27 @@ from engine.model.language_model import LanguageModel
 
 PREFIX = 9
 LONGEST = 640
-"""The longest length that is tried, in tokens. If a model reads differently beyond a longer length, its texts may only
-be as long as that length."""
+"""The longest text, in tokens, for which logits are compared. A model that computes differently beyond some longer
+length may only be given texts up to that length."""
 
 _PARENTS = (-1, 0, 0, 1, 1, 3, 2, 5, 6)
-"""The parents of the root and the nodes of the tree."""
+"""The parents of the root and of the eight nodes of the tree that is compared; -1 for the root."""
 _PATHS = ((0, 1, 3, 5, 7), (0, 1, 4), (0, 2, 6, 8))  # to the leaves; the first is committed
 _AFTER = 3  # tokens read after a committed path
 
 _CLOSE = {torch.float32: 5e-4, torch.float64: 5e-4}
 _CLOSE_IN_HALF = 0.1
-"""The largest root mean square of a difference, as a share of the logits' standard deviation, for other dtypes."""
+"""The largest difference that counts as rounding in dtypes that ``_CLOSE`` does not name: the root mean square over a
+row, as a share of the standard deviation of the row's logits."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The logits of the module for one prefix and the paths of one tree.
+    """The module's own logits for one prefix and the paths of one tree that follows it.
 
-    prefix: tokens before the tree. tokens: of root and nodes. after: tokens that follow the first path. paths: for each
-    path, the logits [len(path), V] after each of its tokens; for the first path also the logits after each token of
-    ``after``."""
+    prefix: tokens before the tree. tokens: of the root and the nodes. after: tokens that follow the first path. paths:
+    for each path, the logits [len(path), V] after each of its tokens; for the first path also the logits after each
+    token of ``after``."""
 
     prefix: list[int]
     tokens: list[int]
@@ -60,13 +61,15 @@ class _Forced(LogitsProcessor):
 
 
 def readings(module: PreTrainedModel) -> list[Reading]:
-    """The module's readings at all lengths that are tried. Raises whatever the module raises."""
+    """The module's own logits at all text lengths that are tried, one ``Reading`` per length. Raises whatever the
+    module raises."""
     vocabulary = _ordinary_tokens(module)
     return [_read(module, prefix, vocabulary) for prefix in _prefixes(module)]
 
 
 def longest_tried(module: PreTrainedModel) -> int | None:
-    """The shortest length that is too long to try and beyond which the model reads differently, or None."""
+    """The shortest length beyond which the model computes differently and that is too long to be tried; None if there
+    is no such length."""
     return next((edge for edge in edges_of(module.config) if edge > LONGEST), None)
 
 
@@ -128,7 +131,7 @@ def _generated(module: PreTrainedModel, start: list[int], forced: list[int]) -> 
 
 @contextmanager
 def _plain(module: PreTrainedModel):
-    """Within this context, the module decodes greedily, and no other setting of its generation config applies."""
+    """Within this context, the module decodes greedily and ignores all other settings of its generation config."""
     own = module.generation_config
     module.generation_config = GenerationConfig(do_sample=False, use_cache=True)
     try:
@@ -147,13 +150,13 @@ def reads_from_left_to_right(module: PreTrainedModel) -> bool:
 
 
 def same_chains(model: LanguageModel, expected: Sequence[Reading]) -> bool:
-    """Whether the engine gets the module's logits for chains. expected: the module's readings."""
+    """Whether the engine gets the module's logits for chains. expected: the module's own logits."""
     return all(_chain(model, reading) for reading in expected)
 
 
 def same_trees(model: LanguageModel, expected: Sequence[Reading]) -> bool:
-    """Whether the engine gets, for the rows of trees, the logits that the module gets for their paths. expected: the
-    module's readings."""
+    """Whether the engine gets, for the rows of trees, the logits that the module gets for the trees' paths. expected:
+    the module's own logits."""
     return all(_tree(model, reading) for reading in expected)
 
 

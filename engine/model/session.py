@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from engine.model.language_model import LanguageModel
 
 UNREAD = 2
-"""The most tokens that a draft model has left to read after a step: the last token that it drafted, and the final token
+"""The most tokens that a draft model has not read yet after a step: the last token that it drafted, and the final token
 of the step."""
 PREFILL_ROWS = PART  # rows of one prefill pass; bounds the mask and the activations
 
@@ -33,14 +33,15 @@ class Session:
     Scratch rows are numbered from 0 since the last commit. Each has a parent row, or -1 for the last committed token,
     and sees the committed columns, its ancestors and itself.
 
-    ``prefill`` and ``extend`` read text and commit it at once: ``prefill`` returns no logits, ``extend`` does. Other
-    methods read scratch rows, which wait for ``commit`` or ``drop``: ``feed`` reads given rows, ``look`` a whole draft,
-    ``read_ahead`` a chain that chooses its own tokens, and ``through`` reads rows through some of the layers.
+    To read a row is to run the model over it, so that it gets a column in the cache. ``prefill`` and ``extend`` read
+    text and commit it at once: ``prefill`` returns no logits, ``extend`` does. Other methods read scratch rows, which
+    wait for ``commit`` or ``drop``: ``feed`` reads given rows, ``look`` a whole draft, ``read_ahead`` a chain that
+    chooses its own tokens, and ``through`` runs rows through some of the layers.
     """
 
     prefill_rows = PREFILL_ROWS
     reads_parts = True
-    """Whether several calls of ``prefill`` read a prompt as one call does."""
+    """Whether a prompt may be split over several calls of ``prefill`` without a change in the result."""
 
     def __init__(self, model: LanguageModel, cache: KVCache, features: tuple[int, ...]) -> None:
         """cache: empty columns. features: indices into hidden_states, whose states each pass returns."""
@@ -69,11 +70,13 @@ class Session:
         last: int | None = None,
         later: bool = False,
     ) -> Tensor | None:
-        """Read and commit tokens without computing logits; returns features [T, n*H], or None for no layers.
+        """Read and commit T tokens without computing logits. Returns features [T, n*H]: the hidden states after n
+        layers, side by side; None if no layers are wanted.
 
         layers: the layers whose features are returned; None means the session's own. last: how many of the last tokens
-        have their features returned; None means all. later: the caller needs no features, and the session may postpone
-        the tokens to the pass of the next ``look``; then no other method may be called before that ``look``.
+        have their features returned; None means all. later: allow the session to postpone the pass over these tokens
+        and join it to the pass of the next ``look``. The caller then gets no features, and may call no other method
+        before that ``look``.
         """
         layers, parts = self.features if layers is None else layers, []
         # the first token whose features are kept
@@ -112,7 +115,8 @@ class Session:
 
     @torch.no_grad()
     def feed(self, tokens: Sequence[int], parents: Sequence[int]) -> tuple[Tensor, Tensor | None]:
-        """Read R rows in one pass; returns logits [R, V], and features [R, n*H] or None if the session returns none.
+        """Read R rows in one pass; returns logits [R, V], and features [R, n*H], the session's n hidden states side by
+        side, or None if it has none.
 
         parents: the number of each row's parent row, or -1; a parent comes before its child.
         """
@@ -129,10 +133,10 @@ class Session:
         """Run R rows through some layers; returns the hidden states [R, H] after the last of these layers, and after
         the final norm if the pass runs to the end.
 
-        inputs: tokens, or vectors [R, H] in place of their embeddings. parents: as for ``feed``, for new rows; None if
-        the last R scratch rows go on, with ``inputs`` as their hidden states at ``layers.first``. head: return logits
-        [R, V] instead of hidden states. Layers that were not run have no columns for these rows, so the rows must go on
-        through those layers, or be dropped, before other rows are read.
+        inputs: tokens, or vectors [R, H] in place of their embeddings. parents: for new rows, as for ``feed``. None
+        means that the rows are not new: the last R scratch rows go on from ``layers.first``, where ``inputs`` are their
+        hidden states. head: return logits [R, V] instead of hidden states. Layers that were not run have no columns for
+        these rows, so the rows must go on through those layers, or be dropped, before other rows are read.
         """
         if parents is None:
             rows = self._last(len(inputs))
@@ -150,7 +154,7 @@ class Session:
         return passage.rows
 
     def _last(self, count: int) -> Rows:
-        """The last ``count`` scratch rows, with 0 in place of each token."""
+        """The last ``count`` scratch rows as ``Rows``, with 0 in place of each token."""
         return Rows([0] * count, self.length, self._depths, self._ancestors[-count:])
 
     def _through(
@@ -171,8 +175,8 @@ class Session:
     def look(self, draft: Draft) -> Seen:
         """Read the root and tree of a draft, and its probe rows if it has any, in one pass.
 
-        If the drafter has read some of these rows through the first layers, the pass goes on from there where that is
-        possible.
+        If the drafter has already run some of these rows through the first layers, the pass goes on from their hidden
+        states, provided that this gives the same logits as a whole pass.
         """
         if draft.begun is not None:
             if self._keeps(draft.begun):
@@ -186,7 +190,8 @@ class Session:
         return Seen(*self._read(self._rows(*draft.rows)))
 
     def _with_probes(self, draft: Draft, probes: Probes) -> Seen:
-        """Read a draft with probe rows. The pass stops at each layer at which probes join it, and goes on with them."""
+        """Read a draft together with its probe rows. The pass stops at each layer at which probe rows join, takes them
+        in, and goes on with all rows."""
         tokens, parents = draft.rows
         self._rows(tokens, parents)
         states, size, at = self._embedded(tokens), len(tokens), 0
@@ -206,18 +211,19 @@ class Session:
         return Seen(logits[:size], features, logits[size:])
 
     def _tapped(self, count: int | None = None) -> Tensor | None:
-        """The features [R, n*H] of scratch rows that were read in stretches of layers; None if the session returns
-        none. count: only those of the first ``count`` rows."""
+        """The features [R, n*H] of scratch rows that were run through a few layers at a time; None if the session
+        returns no features. count: how many of the rows, from the first on; None means all."""
         if not self.features:
             return None
         return torch.cat([torch.cat(self._taps[index])[:count] for index in self.features], -1)
 
     def _goes_on(self, layer: int) -> bool:
-        """Whether rows that go on from this layer get the same numbers as in a whole pass."""
+        """Whether rows that stop at this layer and go on later get the same numbers as in a whole pass."""
         return goes_on(self.model, layer)
 
     def _keeps(self, begun: Begun) -> bool:
-        """Whether the pass over a draft goes on from the rows that its drafter has begun to read."""
+        """Whether the pass over a draft goes on from the rows that the drafter has already run through the first
+        layers."""
         return self._goes_on(begun.layer)
 
     def _go_on(self, draft: Draft) -> Seen:
@@ -251,7 +257,7 @@ class Session:
 
     def read_ahead(self, tokens: Sequence[int], count: int, text: bool = True) -> ReadChain:
         """Read tokens, and then a chain of ``count`` - 1 rows, each the likeliest token after the row before it.
-        Returns the results of ``count`` rows: of the last token, and of the chain.
+        Returns the results of the last token and of the ``count`` - 1 rows of the chain.
 
         text: if true, the tokens continue the text and are committed, and there must be no scratch rows. If false,
         there is one token, which becomes a scratch row below the last scratch row, and all scratch rows must form one
@@ -276,8 +282,8 @@ class Session:
 
     @torch.no_grad()
     def take_in(self, columns: Sequence[tuple[Tensor, Tensor]]) -> None:
-        """Commit R tokens that were read elsewhere, for instance by a ``CacheView``. columns: keys and values [1, Hkv,
-        R, D], by layer. There must be no scratch rows."""
+        """Commit R tokens whose keys and values were computed elsewhere, for instance by a ``CacheView``. columns: keys
+        and values [1, Hkv, R, D], by layer. There must be no scratch rows."""
         count = columns[0][0].shape[2]
         self._cache.reserve(self.length + count)
         self._cache.length = self.length

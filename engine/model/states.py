@@ -37,8 +37,8 @@ def _is_mixer(part: nn.Module) -> bool:
 
 
 class Lineage:
-    """The ancestors of the R rows of a pass. sees: bool [R, S], whether a scratch row is the row itself or its
-    ancestor."""
+    """The rows of a pass and their ancestors. sees: bool [R, S], whether each of the S scratch rows is the same as, or
+    an ancestor of, each of the R rows of the pass."""
 
     def __init__(self, mask: RowMask) -> None:
         visible = mask.visible
@@ -64,11 +64,12 @@ class Lineage:
 
 @dataclass(frozen=True)
 class Inputs:
-    """The contributions of S scratch rows to a state.
+    """The contributions of S scratch rows to a state: C channels of the convolution, H heads of P numbers, G groups of
+    N numbers.
 
     given: the rows before the convolution, [S, C]. x: [S, H, P], after the convolution and times the step size. b: the
     vectors B after the convolution, [S, G, N]. logs: the logarithm of each row's transition, float64 [S, H]. totals:
-    the sum of the logarithms along the path to each row, [S, H].
+    the sum of these logarithms along the path to each row, [S, H].
     """
 
     given: Tensor
@@ -83,8 +84,9 @@ class Inputs:
 
 
 class StateLayer:
-    """The memory of one layer with a state. state: [H, P, N], after the committed tokens, in float32 or finer. window:
-    the last inputs of the layer's convolution, [K - 1, C]. scratch: the contributions of the scratch rows, or None."""
+    """The memory of one layer with a state. state: [H, P, N], H heads with a matrix each, after the committed tokens,
+    in float32 or finer. window: the last inputs of the layer's convolution, which has C channels and width K: [K - 1,
+    C]. scratch: the contributions of the scratch rows, or None."""
 
     def __init__(self, mixer: nn.Module) -> None:
         weight = mixer.conv1d.weight
@@ -98,7 +100,8 @@ class StateLayer:
     def read(self, mixer: nn.Module, given: Tensor, steps: Tensor, lineage: Lineage) -> Tensor:
         """Read R rows, and add their contributions to ``scratch``; returns the layer's output [R, H * P].
 
-        given: the rows before the convolution, [R, C]. steps: the step sizes before the bias is added, [R, H].
+        given: the rows before the convolution of C channels, [R, C]. steps: the step sizes before the bias is added,
+        [R, H], one per head. P: the numbers per head.
         """
         before = (
             self.window if self.scratch is None else torch.cat([self.window, self.scratch.given])
@@ -131,8 +134,8 @@ class StateLayer:
         self.scratch = fresh if self.scratch is None else self.scratch.with_rows(fresh)
 
     def _summed(self, c: Tensor, lineage: Lineage) -> Tensor:
-        """The values [R, H, P] that R rows read from the state and from their ancestors. c: the rows' vectors C, [R, G,
-        N]."""
+        """The values [R, H, P] that R rows get from the state and from their ancestors: P numbers for each of H heads.
+        c: the rows' vectors C, [R, G, N], in G groups."""
         rows, heads = self.scratch, self.state.shape[0]
         per_group = heads // c.shape[1]
         own = rows.totals[-len(c) :]
@@ -183,8 +186,8 @@ class HybridCache(KVCache):
 
 
 def tree_forward(mixer: nn.Module, own):
-    """A forward for a mixer that reads trees with a ``HybridCache``. With any other cache, ``own``, the mixer's own
-    forward, runs."""
+    """A forward that lets a mixer read trees with a ``HybridCache``. With any other cache it calls ``own``, which is
+    the mixer's own forward."""
 
     def forward(hidden_states: Tensor, cache_params=None, **named) -> Tensor:
         if not isinstance(cache_params, HybridCache):

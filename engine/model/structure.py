@@ -11,9 +11,9 @@ from torch import nn
 def structure_of(module: nn.Module) -> nn.Module:
     """A copy of the module that shares the module's weights.
 
-    ``engine.model.hybrid`` and ``engine.model.by_length`` replace methods of single parts of a module. The copy's parts
-    have the methods of their classes again, because a replacement works only with the part that it was made for. Raises
-    TypeError if the module holds an object that cannot be copied.
+    ``engine.model.hybrid`` and ``engine.model.by_length`` replace methods of single parts of a module. The parts of the
+    copy get back the methods of their classes, because a replaced method works only with the part for which it was
+    written. Raises TypeError if the module holds an object that cannot be copied.
     """
     memo = {id(tensor): tensor for tensor in (*module.parameters(), *module.buffers())}
     replaced = {

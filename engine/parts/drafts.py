@@ -29,16 +29,16 @@ def drafts_among(paths: ModelPaths) -> dict[str, DraftPart]:
     """The draft models among the parts, by the names of their folders, with the part of the role "draft" first; {} if
     no part has that role.
 
-    Another part counts if it is a causal language model that was not trained for another target, and either has the
-    target's tokens, or has no tokenizer and was trained for this target. Only configs and headers are read, once per
-    process.
+    Another part is included if it is a causal language model that was not trained for another target, and either has
+    the target's tokens, or has no tokenizer and was trained for this target. Only configs and headers are read, once
+    per process.
     """
     return dict(_found(paths.target, tuple(paths.parts.items())))
 
 
 def with_named_draft(paths: ModelPaths, options: Mapping) -> tuple[ModelPaths, dict]:
-    """The models with the draft that the options name, and the options without that name. Raises UserError for a draft
-    that is not among the parts."""
+    """The models, in which the draft model that the options name takes the role "draft"; and the options without that
+    entry. Raises UserError if none of the parts is a draft model of this name."""
     rest = dict(options)
     if ROLE not in rest:
         return paths, rest

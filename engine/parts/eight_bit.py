@@ -16,16 +16,17 @@ from torch import Tensor
 SCALE = "_scale"
 FLOATS = (torch.float8_e4m3fn, torch.float8_e5m2)
 STORED = ("I8", "F8_E4M3", "F8_E5M2")
-"""The names that safetensors has for int8 and for the types in FLOATS."""
+"""The names that safetensors files use for int8 and for the float8 types in FLOATS."""
 LARGEST = 127
 """The largest int8 number that is written; -128 is not used."""
 
 
 def unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors without their scales: tensors in 8 bits become float32, others stay unchanged.
+    """The tensors without the scales: tensors in 8 bits are multiplied by their scales and become float32, others stay
+    unchanged.
 
-    Raises ValueError, whose message ends a sentence, if an int8 tensor has no scale, or a scale does not fit its
-    tensor.
+    Raises ValueError, whose message is a clause for the end of the caller's sentence, if an int8 tensor has no scale,
+    or a scale does not fit its tensor.
     """
     eight = {name for name, tensor in tensors.items() if tensor.dtype in (torch.int8, *FLOATS)}
     scales = {name + SCALE for name in eight}

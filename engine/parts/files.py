@@ -69,7 +69,8 @@ def in_eight_bits(file: Path) -> bool:
 
 
 def json_object(file: Path) -> dict:
-    """The JSON object in a file. Raises ValueError, whose message ends a sentence, if the file holds none."""
+    """The JSON object in a file. Raises ValueError, whose message is a clause for the end of the caller's sentence, if
+    the file holds none."""
     try:
         if file.stat().st_size > MOST_JSON:
             raise ValueError(f"{file.name} is too large")
@@ -88,7 +89,8 @@ def load_published(
 ) -> None:
     """Load a module's weights; the module may be on the device meta. names: published name -> name in the module.
 
-    Raises ValueError, whose message ends a sentence, if a weight is missing, superfluous or of another shape.
+    Raises ValueError, whose message is a clause for the end of the caller's sentence, if a weight is missing,
+    superfluous or of another shape.
     """
     weights = module.state_dict()
     for name, own in names.items():
@@ -116,8 +118,8 @@ def in_dtype(module: nn.Module, dtype: torch.dtype) -> nn.Module:
 
 
 def part_config(folder: Path, names: Sequence[str] = (CONFIG,)) -> dict:
-    """The first of these configs that exists in the folder; {} if none exists. Raises ValueError, whose message ends a
-    sentence, if it is not a JSON object."""
+    """The first of these configs that exists in the folder; {} if none exists. Raises ValueError, whose message is a
+    clause for the end of the caller's sentence, if it is not a JSON object."""
     file = next((folder / name for name in names if (folder / name).is_file()), None)
     return {} if file is None else json_object(file)
 

@@ -14,9 +14,9 @@ GAINS = "gains.json"
 
 @dataclass(frozen=True)
 class GainTable:
-    """Gains measured at training time.
-    gains: tokens per step, by drafter and size. prompts: one prompt for each kind of text over which the gains were
-    averaged. Costs are measured on these prompts, because a draft that is sure of itself is longer and costs more."""
+    """Gains measured at training time. gains: tokens per step, by drafter and size. prompts: one prompt for each kind
+    of text over which the gains were averaged. Costs are measured on these prompts, because a drafter that is sure of
+    its tokens writes longer drafts, which cost more."""
 
     gains: Mapping[str, Mapping[int, float]]
     prompts: Sequence[str]

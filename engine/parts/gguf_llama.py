@@ -40,15 +40,16 @@ LAYER = {
 CONTROL, OWN = 3, 4
 """Types of tokens that are no text: control tokens, and tokens that a user has added."""
 SPLITS = ("smollm",)
-"""The supported ways of splitting a text before byte pairs are merged; this one splits at each digit, and then as GPT-2
-does."""
+"""The supported kinds of pre-tokenizer, which splits a text before byte pairs are merged. ``smollm`` splits at each
+digit, and then as GPT-2 does."""
 
 
 def unpack(file: Path, folder: Path, tell: Tell = silent) -> None:
     """Write the model in a GGUF file to an empty folder.
 
-    Raises ValueError, whose message ends a sentence, for a file that is damaged or does not hold a Llama with a
-    supported tokenizer; OSError if the folder cannot be written; and ImportError without the package gguf.
+    Raises ValueError, whose message is a clause for the end of the caller's sentence, for a file that is damaged or
+    does not hold a Llama with a supported tokenizer; OSError if the folder cannot be written; and ImportError without
+    the package gguf.
     """
     from gguf import GGUFReader
 

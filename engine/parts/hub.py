@@ -19,8 +19,8 @@ from engine.progress import Tell, silent
 NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
 WANTED = ("*.safetensors", "*.json", "tokenizer.model", "*.jinja", "merges.txt", "vocab.txt")
 PATIENCE = 5.0
-"""Seconds until the Hub must have answered first. Socket timeouts cover neither the look-up of a host name nor several
-addresses that are tried one after the other."""
+"""The seconds within which the Hub must give its first answer. Socket timeouts do not cover this wait: neither the
+look-up of a host name, nor several addresses that are tried one after the other."""
 CACHED = "models--"  # the prefix of folder names in the Hub's cache
 T = TypeVar("T")
 REFUSED = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.msgpack", "*.h5", "*.onnx", "*/*")

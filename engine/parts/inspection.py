@@ -30,16 +30,18 @@ MOST_CONFIG, MOST_TOKENIZER = 1 << 20, 128 << 20  # bytes
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 GENERATION = "generation_config.json"
 SPREAD = "shard-"
-"""A file whose name begins like this makes transformers read all such files in the folder, as some trainers save
-them."""
+"""If the name of one file in the folder begins like this, transformers reads all files whose names begin like this,
+because some trainers save several."""
 RENAMES = "attribute_map"
-"""The configuration entry that could rename other entries, so that the checks here would miss them."""
+"""The configuration entry that could rename other entries, so that the checks in this module would miss the renamed
+entries."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The model in a folder. name: for people. parameters: how many it has. nbytes: bytes of its weights as float32 and
-    of all other tensors that its configuration creates, position tables for instance."""
+    """The model in a folder. name: the name shown to people. parameters: the number of its parameters. nbytes: the
+    bytes of its weights as float32, and of all other tensors that its configuration creates, for instance position
+    tables."""
 
     folder: Path
     name: str
@@ -129,8 +131,8 @@ def _json(path: Path, name: str, most: int) -> dict:
 
 
 def _refuse_code(folder: Path, config: dict, name: str) -> None:
-    """Raises UserError for a checkpoint that needs code of its own. A model type that transformers has opens without
-    such code."""
+    """Raises UserError for a checkpoint that needs code of its own. A checkpoint whose model type transformers knows
+    can be opened without its own code."""
     tokenizer = folder / "tokenizer_config.json"
     settings = _json(tokenizer, name, MOST_CONFIG) if tokenizer.exists() else {}
     own_kind = "auto_map" in config and config.get("model_type") not in CONFIG_MAPPING
@@ -236,7 +238,8 @@ def _weights(folder: Path, name: str) -> list[Path]:
 
 
 def _header(file: Path, name: str) -> dict[str, tuple[tuple[int, ...], str]]:
-    """The result of ``entries``. Raises UserError for a damaged file or an implausible size."""
+    """Name -> shape and dtype of the tensors in a file, as ``entries`` returns them. Raises UserError for a damaged
+    file or an implausible size."""
     broken = UserError(f"{file.name} of {name} is damaged or cut off.")
     try:
         tensors = entries(file)

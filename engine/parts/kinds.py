@@ -18,17 +18,18 @@ if TYPE_CHECKING:
 
 
 Opener = Callable[["nn.Module"], "LanguageModel"]
-"""Turns a module into a language model of the engine: plain, lean, or on static buffers."""
+"""A function that turns a module into one of the engine's language models: plain, with compiled passes, or on static
+buffers."""
 
 
 @dataclass(frozen=True)
 class PartKind:
     """A kind of part, and how to open it.
-    key: the name by which drafters request the kind. noun: for sentences.
+    key: the name by which drafters request the kind. noun: what sentences call a part of this kind.
     load(path, target, dtype, device): opens a part and checks that it belongs to the target; raises UserError, one
     sentence. dtype is a torch dtype, or None for the checkpoint's.
-    tiny(target, opener): a small random part for a tiny target, for proofs and tests; None only for a kind from
-    outside."""
+    tiny(target, opener): returns a small random part for a tiny target, for proofs and tests. Only a kind from outside
+    this repository may have None here."""
 
     key: str
     noun: str
@@ -47,7 +48,8 @@ def kinds() -> dict[str, PartKind]:
 
 
 def unusable_kinds() -> dict[str, str]:
-    """For each method from outside whose part.py cannot be used: the name of its folder -> the reason, a sentence."""
+    """For each method from outside this repository whose part.py cannot be used: the name of the method's folder -> the
+    reason, a sentence."""
     return _found()[1]
 
 
@@ -65,8 +67,8 @@ def _found() -> tuple[dict[str, PartKind], dict[str, str]]:
 
 
 def add_kind(folder: Path, known: dict[str, PartKind] | None = None) -> None:
-    """Add the kind in part.py of a method from outside to ``known``, or to ``kinds()`` if that is None. Raises
-    UserError, one sentence, if the file has no kind, or one whose key exists already."""
+    """Add the kind in part.py of a method from outside this repository to ``known``, or to ``kinds()`` if ``known`` is
+    None. Raises UserError, one sentence, if the file has no kind, or one whose key exists already."""
     known = kinds() if known is None else known
     kind = getattr(outside_module(folder, "part"), "KIND", None)
     if not isinstance(kind, PartKind):

@@ -86,8 +86,8 @@ def load_models(
 
 
 def _served(paths: ModelPaths) -> ServedTarget:
-    """The target behind an engine. It takes the tokenizer of the draft, unless there is a part "tokenizer". Raises
-    UserError."""
+    """Open the target behind a serving engine. Its tokenizer comes from the part "tokenizer" or else from the part
+    "draft". Raises UserError."""
     folder = paths.parts.get("tokenizer") or paths.parts.get("draft")
     if folder is None:
         raise UserError(

@@ -28,7 +28,7 @@ MOST, WIDEST = 4096, 1 << 24
 """Limits on the number of layers, heads and the like, and on sizes; a config beyond them is nonsense."""
 WIDE = ("hidden_size", "intermediate_size", "vocab_size", "max_position_embeddings")
 UNUSABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RuntimeError)
-"""The errors raised for files that no part can have."""
+"""The exceptions that are raised while a part is built from files that make no sense."""
 S = TypeVar("S")
 
 
@@ -52,21 +52,21 @@ class ModulePart(nn.Module):
     """Possible names of the config; the first that exists is read, and CONFIG is written."""
 
     reads_states: ClassVar[bool] = True
-    """Whether the part computes on the target's states. Then it has the target's dtype, and sizes that depend on the
-    target."""
+    """Whether the part takes the target's hidden states as input. If it does, it has the target's dtype, and sizes that
+    depend on the target."""
 
     @classmethod
     @abstractmethod
     def of_files(
         cls, config: Mapping, tensors: Mapping[str, Tensor], target: LanguageModel
     ) -> Self:
-        """The module that fits this config and these tensors; their values are not used. Raises ValueError, whose
-        message ends a sentence."""
+        """A module whose shapes fit this config and these tensors. The values of the tensors are not used. Raises
+        ValueError, whose message is a clause for the end of the caller's sentence."""
 
     @classmethod
     def tensors_of(cls, config: Mapping, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """The tensors of the file that the part uses, under the published names of ``names``. Raises ValueError, whose
-        message ends a sentence."""
+        message is a clause for the end of the caller's sentence."""
         return tensors
 
     def names(self) -> dict[str, str]:
@@ -89,8 +89,8 @@ class ModulePart(nn.Module):
     @classmethod
     def open(cls, path: str, target: LanguageModel, dtype: torch.dtype | None, device: str) -> Self:
         """The part in a folder. Its sizes are checked against the weights before memory is allocated. Raises UserError,
-        one sentence.
-        dtype: ignored; the part has the target's dtype if it reads the target's states, and float32 otherwise."""
+        one sentence. dtype: ignored; the part has the target's dtype if it takes the target's hidden states as input,
+        and float32 otherwise."""
         part = cls.read(path, target)
         part = in_dtype(part, target.dtype) if cls.reads_states else part
         return part.to(device).requires_grad_(False)
@@ -122,7 +122,7 @@ class ModulePart(nn.Module):
 
     @classmethod
     def _refusal(cls, folder: str, target: LanguageModel | None) -> str:
-        """The message for a part that cannot be opened, up to the reason."""
+        """The beginning of the message that refuses a part; the reason follows it."""
         if not cls.reads_states:
             return f"The {cls.noun} in {folder} cannot be opened"
         return f"{folder} holds no {cls.noun}" + (f" for {target.name}" if target else "")
@@ -153,7 +153,7 @@ def noisy(part: nn.Module, size: float = 0.2) -> nn.Module:
 
 def sizes_of(cls: type[S], raw: Mapping) -> S:
     """An instance of a dataclass of positive numbers, read from the entries of a config. Raises ValueError, whose
-    message ends a sentence."""
+    message is a clause for the end of the caller's sentence."""
     sizes = {}
     for field in fields(cls):
         value, whole = raw.get(field.name), field.type == "int"

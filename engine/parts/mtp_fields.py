@@ -1,5 +1,5 @@
-"""Multi-token-prediction layers that come with a base checkpoint. Each family of models counts them in another config
-entry."""
+"""Multi-token-prediction layers that come with a base checkpoint. Each family of models states the number of these
+layers in a config entry of its own."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ FIELDS = (
     ("num_mtp_modules", "MiniMax-M3"),
     ("num_mtp_layers", "models saved by transformers"),
 )
-"""Config entry -> the models that have it. The entry is at the top level or in the section about the layers."""
+"""Config entry -> the models that have it. The entry is at the top level of the config, or in one of the sections
+INNER."""
 NESTED = ("mtp_config", "num_nextn_predict_layers")
-"""Where Inkling has its entry."""
+"""The section and the entry in which the config of Inkling states the number of its MTP layers."""
 ROLE = "mtp"
-"""The role of a part that is such a layer."""
+"""The role of a part that is an MTP layer."""
 INNER = ("text_config", "transformer_layer_config")
 _TENSOR = re.compile(r"(^|\.)(mtp|nextn|mtp_layers|eh_proj|enorm|hnorm)(\.|_|$)")
 
 
 class MtpLayers(NamedTuple):
-    """A checkpoint's MTP layers.
-    layers: their number according to the configuration. field: the name of the entry. there: whether the files hold any
-    such layer; None if no file was read."""
+    """A checkpoint's MTP layers. layers: their number according to the configuration. field: the name of the entry.
+    there: whether the files hold any MTP layer; None if no file was read."""
 
     layers: int
     field: str
@@ -58,7 +58,8 @@ def mtp_layers(config: Mapping[str, object], names: Collection[str]) -> MtpLayer
 
 
 def number(config: Mapping[str, object], name: str) -> int | None:
-    """This entry at the top level or in the section about the layers, if it is a whole number; else None."""
+    """The value of this entry, at the top level of the config or in one of the sections INNER, if it is a whole number;
+    else None."""
     for where in (config, *(config.get(key) for key in INNER)):
         value = where.get(name) if isinstance(where, Mapping) else None
         if isinstance(value, int) and not isinstance(value, bool):

@@ -1,8 +1,8 @@
-"""The one module that chooses how a model makes its passes.
+"""The one module that chooses how the passes of a model are run.
 
-Authors of drafters need not know the ways: passes through the plain module, passes compiled for a CPU
-(``engine.fast.cpu``), passes on static buffers (``engine.fast.gpu``). All ways use the same weights and give the same
-numbers.
+Authors of drafters need not know the choices: passes through the plain module, passes compiled for a CPU
+(``engine.fast.cpu``), passes on static buffers (``engine.fast.gpu``). All of them use the same weights and give the
+same numbers.
 """
 
 import logging
@@ -43,7 +43,8 @@ from engine.parts.size_limits import check_room
 from engine.parts.stored_file import PACKED, weights_at, weights_in
 
 ANYWHERE = "/"
-"""The root for links: they may lead anywhere, because users of the command line may read their own files."""
+"""The folder that no link may lead out of, for ``inspect``. Being the root, it allows all links, because users of the
+command line may read their own files."""
 PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 
 
@@ -96,7 +97,7 @@ def side_by_side(target: LanguageModel, path: str) -> LanguageModel:
 def _usual(
     module: PreTrainedModel, tokenizer, name: str, lean: bool, static: bool
 ) -> LanguageModel:
-    """The fastest form of a module that accepts an attention function."""
+    """The module as the fastest kind of language model for modules that accept an attention function."""
     if reads_by_length(module):
         return ByLengthModel(module, tokenizer, name)
     if lean and not static and module.device.type == "cpu":

@@ -27,14 +27,14 @@ FLOAT = 4  # bytes of a weight: models are opened in float32 by default
 ELSEWHERE = "transformers_weights"
 """A configuration entry that makes transformers read weights from other files than the checked ones."""
 MOST_MADE = 1 << 24
-"""The most numbers in tables that no file holds. transformers makes them in Python, at some 40 bytes and a microsecond
-each."""
+"""The most numbers in tables that no file holds. transformers computes these tables in Python, with some 40 bytes and
+one microsecond per number."""
 
 
 class Promise(NamedTuple):
     """The model that a configuration describes.
-    architecture: the name of its class. parameters: how many it has. nbytes: bytes of the parameters in float32 and of
-    all other tensors of the module."""
+    architecture: the name of the model's class. parameters: the number of its parameters. nbytes: bytes of the
+    parameters in float32 and of all other tensors of the module."""
 
     architecture: str
     parameters: int
@@ -42,8 +42,9 @@ class Promise(NamedTuple):
 
 
 def check_promise(folder: Path, name: str, shapes: Mapping[str, tuple[int, ...]]) -> Promise:
-    """The promise of a configuration that the files keep. shapes: name -> shape of the tensors in the files. Raises
-    UserError if the configuration is not a causal language model's, or if a tensor is missing or has another shape."""
+    """Check that the files keep the promise of a configuration; return the promise. shapes: name -> shape of the
+    tensors in the files. Raises UserError if the configuration is not a causal language model's, or if a tensor is
+    missing or has another shape."""
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
         with torch.device("meta"):
@@ -78,7 +79,8 @@ def check_promise(folder: Path, name: str, shapes: Mapping[str, tuple[int, ...]]
 
 
 def missing(keys: set[str], twins: Mapping[str, set[str]]) -> list[str]:
-    """The keys without numbers after loading: neither the tensor nor a twin of it was loaded."""
+    """The tensors that would have no values after loading: neither the tensor itself nor a tensor tied to it was
+    loaded. keys: names of tensors that were not loaded. twins: name -> all names of the same tensor."""
     return sorted(key for key in keys if twins.get(key, {key}) <= keys)
 
 
@@ -89,7 +91,7 @@ def refuse_missing(keys: list[str], name: str) -> None:
 
 
 def _twins(module: PreTrainedModel) -> dict[str, set[str]]:
-    """Name -> all names of the same tensor, because it is tied by the configuration or because one module stands in two
+    """Name -> all names of the same tensor, because the configuration ties it or because one module is used in two
     places."""
     groups: dict[int, set[str]] = defaultdict(set)
     for key, tensor in module.state_dict(keep_vars=True).items():

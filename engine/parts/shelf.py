@@ -35,7 +35,7 @@ class Shelf(Generic[M]):
         return model
 
     def forget(self, path: str) -> None:
-        """Drop the models of this path. A run that still uses one keeps it until the run ends."""
+        """Drop the models of this path. A run that still uses a dropped model keeps it until the run ends."""
         for key in [key for key in self._held if key[0] == path]:
             del self._held[key]
 

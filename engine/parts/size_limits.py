@@ -17,7 +17,7 @@ from engine.progress import Tell, silent
 from engine.serving.engine_address import is_served, read
 
 SPARED = 0.5
-"""The share of free memory that one model may take; loading it needs some more for a while."""
+"""The share of free memory that one model may take. The rest is needed for a while when the model is loaded."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ def admit(wish: str, allowed: Allowed, tell: Tell = silent) -> Checkpoint:
 
 
 def allowed_wish(wish: object, allowed: Allowed) -> tuple[str, Path | None]:
-    """The cleaned name of the visitor's model, and the allowed folder that holds it, or None for a Hub name. Raises
-    UserError, one sentence, if the host does not allow the model."""
+    """The cleaned name of the visitor's model, and the allowed folder that holds it, or None if the name is a Hub name.
+    Raises UserError, one sentence, if the host does not allow the model."""
     wish = _named(wish)
     if is_served(wish):
         raise UserError("This page asks no engine at an address that a visitor names.")

@@ -1,5 +1,5 @@
-"""The figures on what "exact" means under a constraint: the laws of eight short texts, computed for a target that is a
-table."""
+"""The figures that show what "exact" means under a constraint: the laws of eight short texts, computed for a target
+that is a table."""
 
 import itertools
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ LETTERS = (".", "a", "b", "?")
 LENGTH = 3
 VALID = tuple(itertools.product((1, 2), repeat=LENGTH))
 ENDS = (0.02, 0.01, 0.05, 0.02, 0.9, 0.3, 0.6, 0.8)
-"""The probability that the target ends each of these texts with a full stop. Otherwise it writes a question mark, which
-the constraint forbids."""
+"""The probability that the target ends each text in VALID with a full stop. Otherwise the target writes a question
+mark, which the constraint forbids."""
 PROMPT = (3,)
 TEXTS = (1, 10, 100)
 LONGEST = 40  # the number of texts at the end of the curves
 VISITORS = 10
-"""The number of memories over which each curve is averaged."""
+"""The number of visitors, each with a memory of their own, over whom each curve is averaged."""
 
 
 class Letters:
@@ -70,7 +70,8 @@ class EvenLetters(Drafter):
 class Figures:
     """The figures of the method's card.
     valid: the probability that the target's own text is valid. laws: laws of the valid texts, by the law's name.
-    apart: by drafter, the total variation from the global law after 0, 1 ... texts; the mean over visitors."""
+    apart: for each drafter, the total variation between the law of a visitor's next text and the global law, after 0, 1
+    ... texts of this visitor; the mean over visitors."""
 
     valid: float
     laws: dict[str, Law]
@@ -104,8 +105,8 @@ def _listed() -> Listed:
 
 
 def _after_each_text(target: Letters, laws: Laws, drafter: type[Drafter], first: int, count: int):
-    """Yields the law from which the next text is drawn, after 0, 1 ... ``count`` texts. first: the seed of the first
-    text."""
+    """Yields the law from which the next text is drawn, after 0, 1 ... ``count`` texts were written with one memory.
+    first: the seed of the first text."""
     memory = Memory()
     yield laws.masked()
     for seed in range(first, first + count):

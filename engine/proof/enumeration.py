@@ -39,14 +39,15 @@ class Oracle:
         return answer
 
     def toss(self) -> float:
-        """A coin. Its probability enters the weight later, in ``weigh``."""
+        """Toss a coin. The probability of its result enters the branch's weight later, in ``weigh``."""
         self.tossed.append(len(self.answers))
         return (KEPT, REFUSED)[self._answer([0, 1])]
 
     def weigh(self, judgements: list[Judgement]) -> None:
-        """Multiply the weight by the probability of each coin, which the judgement that used the coin gives.
+        """Multiply the branch's weight by the probabilities of the results of its coins. These probabilities are known
+        only now: each judgement that used a coin states the probability with which its token is kept.
 
-        Branches that go on from a coin with probability 0 are not explored.
+        Branches that would follow a coin's result of probability 0 are not explored.
         """
         coins = [judgement for judgement in judgements if judgement.coin is not None]
         for place, judgement in zip(self.tossed, coins, strict=True):
@@ -92,8 +93,8 @@ class OracleDraftChance(DraftChance):
 class OracleJudgeChance(JudgeChance):
     """A verifier's source of randomness that takes its choices from an oracle.
 
-    A rule that draws at every place of the walk needs every draw; for other rules one branch is enough for all final
-    tokens, because nothing comes after them.
+    A rule that draws a token at every place of its walk gets one branch for each token of each draw. Other rules draw
+    only the final token. Nothing comes after it, so one branch is enough for all final tokens.
     """
 
     def __init__(self, oracle, rule: Verifier) -> None:

@@ -1,5 +1,5 @@
-"""The figure of First Finish Search: the law of the answer in lockstep and with drafts, computed exactly for a target
-that is a table."""
+"""The figure of First Finish Search: the law of the answer if all texts advance in lockstep, and if they advance with
+drafts, computed exactly for a target that is a table."""
 
 import itertools
 from collections.abc import Callable, Mapping
@@ -26,8 +26,8 @@ NEVER = 10**6  # the number of passes that stands for a text without an end
 
 @dataclass(frozen=True)
 class Figures:
-    """Laws of the answer, by name: of one text, of the first finished of ``LANES`` texts in lockstep, and of the first
-    with drafts."""
+    """Laws of the answer, by name: of a single text; of the text that finishes first if ``LANES`` texts advance in
+    lockstep; and of the text that finishes first if these texts advance with drafts."""
 
     laws: dict[str, Law]
 

@@ -1,5 +1,5 @@
-"""Texts under a constraint that lists the valid ones, on a target that is a table. Every law of whole texts can be
-computed: the target's law, the law of masked decoding, and the laws that rules approach."""
+"""Texts under a constraint that lists all valid texts, for a target that is a table. Every law of whole texts can then
+be computed: the target's law, the law of masked decoding, and the laws that rules approach."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -76,8 +76,8 @@ class Laws:
         return sum(map(self.free, texts)) / self.free(prefix)
 
     def masked(self, worth: Callable[[Path], float] = lambda prefix: 1.0) -> Law:
-        """The law of masked decoding. worth: a function of a prefix; p of the prefix's last token is multiplied by its
-        value."""
+        """The law of masked decoding, in which p of each token is also multiplied by ``worth`` of the prefix that ends
+        with this token."""
         law: Law = {}
         for text in self._texts:
             law[text] = 1.0
@@ -126,9 +126,9 @@ def written(
 
 
 def every_text(write: Callable[[Verifier, Chance], Path], rule: Callable[[], Verifier]) -> tuple:
-    """The law of a text, by enumerating all random choices; and for each text, its weight times its probability, summed
-    over all branches, for a rule that weights its texts. write: writes a text with a rule and a source of
-    randomness."""
+    """Enumerate all random choices. Return two numbers for each text: its probability; and the sum, over all branches
+    that write it, of the branch's probability times the weight that the rule gives to its text. write: writes a text
+    with a rule and a source of randomness. rule: makes the rule."""
     law: Law = {}
     weighed: Law = {}
 
@@ -146,7 +146,7 @@ def every_text(write: Callable[[Verifier, Chance], Path], rule: Callable[[], Ver
 
 
 class EveryDraw(OracleJudgeChance):
-    """Takes final tokens from ``choose`` as well, because further steps follow them."""
+    """A source of randomness in which final tokens lead to branches, too, because further steps follow them."""
 
     def draw(self, p: Tensor, position: int) -> int:
         return self.oracle.choose(p)

@@ -50,7 +50,7 @@ class MemoModel:
 
 
 class MemoSession:
-    """A session with the interface of ``engine.model.session.Session``, which reads from the memo."""
+    """A session with the interface of ``engine.model.session.Session``, whose results come from a ``MemoModel``."""
 
     blocks = ()
     postponed = 0
@@ -95,7 +95,7 @@ class MemoSession:
         return torch.stack([row[0] for row in rows]), features
 
     def through(self, inputs: Tensor, layers: Layers, parents: Sequence[int], head: bool) -> Tensor:
-        """Read vectors instead of token embeddings, directly after the text."""
+        """Run vectors, in place of token embeddings, through layers of the real model, directly after the text."""
         if self._real is None:
             self._real = self.model._model.session(len(self._text))
             self._real.prefill(self._text)

@@ -47,12 +47,14 @@ EXACT = 1e-5
 TOKENS = 20
 """The length of the texts that are compared."""
 SECONDS = 100.0
-"""Computing time after which no further case is begun. It is processor time, so a busy machine proves as many cases."""
+"""Computing time after which no further case is begun. It is processor time, so a busy machine proves as many cases as
+an idle machine."""
 MOST_BRANCHES = 40_000
 """A case with more branches is left out."""
 
 ENOUGH = 12
-"""The fewest cases with which a law counts as proven; the longer prompts are among them."""
+"""A law counts as proven after at least this number of cases. The number is large enough to include the cases with the
+longer prompts."""
 
 RUNS = 12_000
 DEVIATIONS = 6.0
@@ -197,8 +199,8 @@ class _Bench:
         return self._models[vocabulary, end]
 
     def truth(self, models: Models) -> Models:
-        """The models with a target that remembers its results, for the expected law. The law under test comes from
-        ``models``."""
+        """The models from which the expected law is computed: their target remembers its results. The law under test is
+        computed with ``models`` themselves."""
         if isinstance(models.target, MemoModel):
             return models
         return self._truths.setdefault(id(models), replace(models, target=MemoModel(models.target)))
@@ -207,7 +209,7 @@ class _Bench:
         return self.cls.build(self.settings, models)
 
     def check_repeats(self) -> None:
-        """Raises UserError unless the same random choices give the same drafts."""
+        """Raises UserError if the drafter makes different drafts for the same random choices."""
         models = self.models(4)
         for sampling in (Sampling(1.0, seed=5), Sampling()):
             drafts = []

@@ -36,7 +36,7 @@ ROOM = 30
 
 
 class TextEnded(Exception):
-    """The text has ended before the step under test; with other dice it may not."""
+    """The text has ended before the step under test; with another seed of the dice it may be longer."""
 
 
 class CoinsDiffer(Exception):
@@ -58,7 +58,7 @@ class Dice:
 
 
 class Watch:
-    """The source of a run's randomness: dice for the first steps, an oracle for the step under test."""
+    """The source of all randomness in a run: dice for the steps before the step under test, an oracle for that step."""
 
     def __init__(self, dice: Dice) -> None:
         self.source: Oracle | Dice = dice
@@ -72,8 +72,8 @@ class Watch:
         return self.source.toss()
 
     def final_draw(self, law: Tensor) -> int:
-        """Draw the final token. In the step under test its law is recorded; one branch is then enough, because nothing
-        follows."""
+        """Draw the final token. In the step under test, the law of this token is recorded; one branch is then enough,
+        because nothing follows the token."""
         if isinstance(self.source, Dice):
             return self.source.choose(law)
         self.final_law = law
@@ -125,8 +125,9 @@ def step_law(
     truth: Models | None = None,
 ) -> StepLaw:
     """The law of the first ``length`` tokens of the step after ``steps_before`` steps. check: called before every
-    branch; may raise. truth: the models for the expected law: the same models, perhaps with a memory of texts. Raises
-    TextEnded and CoinsDiffer."""
+    branch, and may raise to stop the computation. truth: the models from which the target's own law is computed, for
+    instance ``models`` with a target that remembers its results; None means ``models``. Raises TextEnded and
+    CoinsDiffer."""
     reader = Reader(truth or models, sampling, constraint, prompt, length)
     contexts, trees = set(), []
 
@@ -225,9 +226,9 @@ class Reader:
 class Counterexample:
     """A case in which the law, or the text, is not the target's.
 
-    context: the text before the step. tokens, parents: a draft that the drafter can propose there. after: tokens that
-    the step has already written. expected, got: the probability of each next token or, if texts were compared, the two
-    texts.
+    context: the text before the step. tokens, parents: a draft that the drafter can propose after this text. after:
+    tokens that the step writes before the compared token. expected, got: the probability of each next token or, if
+    texts were compared, the two texts.
     """
 
     rule: str
@@ -253,7 +254,7 @@ def draft_at(steps: list, place: int) -> tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def furthest(rule: str, sampling: Sampling, vocabulary: int, law: StepLaw) -> Counterexample:
-    """A counterexample at the place of the step where the law of the next token is furthest from the target's."""
+    """A counterexample at the position in the step where the law of the next token is furthest from the target's."""
     paths = sorted(
         {*law.law, *law.truth}, key=lambda path: -abs(law.law.get(path, 0) - law.truth.get(path, 0))
     )

@@ -1,5 +1,5 @@
 """For proofs that enumerate every branch: a target with a vocabulary of a few tokens, and a small random part of every
-kind."""
+kind that a drafter can need."""
 
 from collections.abc import Iterable
 

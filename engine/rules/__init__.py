@@ -17,17 +17,19 @@ __all__ = ["Case", "Judgement", "Verdict", "Verifier", "rule_class", "verifier",
 
 
 def verifiers() -> dict[str, type[Verifier]]:
-    """Every rule by its key: the exact rules, then the lossy rules, then the rules of methods from outside."""
+    """Every rule by its key: the exact rules, then the lossy rules, then the rules of methods from outside this
+    repository."""
     return _found()[0]
 
 
 def unusable_rules() -> dict[str, str]:
-    """For each method from outside whose rule cannot be used: the name of its folder -> the reason, a sentence."""
+    """For each method from outside this repository whose rule cannot be used: the name of the method's folder -> the
+    reason, a sentence."""
     return _found()[1]
 
 
 def own_rules() -> dict[str, type[Verifier]]:
-    """The rules in this repository by their keys; rules of methods from outside are not among them."""
+    """The rules in this repository by their keys, without the rules of methods from elsewhere."""
     files = [path.stem for path in Path(__file__).parent.glob("*.py") if path.stem != "__init__"]
     here = [importlib.import_module(f"{__package__}.{name}") for name in files]
     rules = [cls for module in here for cls in classes(module, Verifier)]
@@ -49,7 +51,8 @@ def _found() -> tuple[dict[str, type[Verifier]], dict[str, str]]:
 
 
 def outside_rules(folder: Path, known: Mapping[str, type[Verifier]]) -> list[type[Verifier]]:
-    """The rules in rule.py of a method from outside, each with a time limit. known: the rules whose keys are taken.
+    """The rules in rule.py of a method from outside this repository, each with a time limit. known: the rules whose
+    keys are taken.
 
     Raises UserError, one sentence, if a rule in the file cannot be used.
     """

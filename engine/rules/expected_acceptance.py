@@ -36,7 +36,8 @@ def rejection_keeps(p: Tensor, scheme: Scheme) -> float | None:
 
 
 def _fixed(refused: float, p: Numbers, tokens: tuple[int, ...]) -> tuple[float, Numbers]:
-    """Judge one-hot guesses in turn. Returns the probability that all drafts so far were refused, and p after that."""
+    """Judge one-hot drafts of these tokens in turn. Returns the probability that all drafts so far were refused, and p
+    after these refusals. refused: the probability that all earlier drafts were refused."""
     for token in tokens:
         refused *= 1 - float(p[token])
         left = p.copy()
@@ -90,9 +91,11 @@ def _refusals(
     top: Numbers,
     accept: Numbers,
 ) -> State:
-    """The states after one more refusal: one for each likely token, and one for all other tokens together.
+    """The states (``exclusive_keeps``) after one more refusal. Each state leads to one state for every likely token
+    that may be refused, and to one for all other tokens together.
 
-    p, q: of the likely tokens. more: the mass of q that each of these refusals removes.
+    p, q: the laws at the likely tokens. more: the mass of q that each of these refusals removes. For each state, mass:
+    the sum of (p - c q)+; top: c after the refusal; accept: the probability that the draw is kept.
     """
     c, d, weight, gone = state
     share = q / (1 - d).clip(min=1e-12)[:, None]
@@ -122,7 +125,8 @@ def _usual(p: Numbers, q: Numbers, likely: np.ndarray) -> float:
 
 
 class Lines:
-    """Sums of p - c q over the tokens with p / q above c, for many c at once; the tokens are sorted by p / q once."""
+    """Sums of p - c q over the tokens with p / q above c, for S values of c at once. The tokens are sorted by p / q
+    only once."""
 
     def __init__(self, p: Numbers, q: Numbers) -> None:
         ratio = np.divide(p, q, out=np.full_like(p, np.inf), where=q > 0)
@@ -131,12 +135,13 @@ class Lines:
         self._p, self._q = (np.append(behind(row[order]), 0.0) for row in (p, q))
 
     def left(self, c: Numbers) -> Numbers:
-        """[S], the sum of (p - c q)+."""
+        """[S], for each of S values of c, the sum of (p - c q)+ over all tokens."""
         p, q = self._above(c)
         return (p - c * q).clip(min=0)
 
     def accepted(self, c: Numbers, mass: Numbers, top: Numbers, d: Numbers) -> Numbers:
-        """[S], the sum of min((p - c q)+ / mass, q / (1 - d)); both are equal where p / q is ``top``."""
+        """[S], for each of S values of c, the sum of min((p - c q)+ / mass, q / (1 - d)) over all tokens. The two
+        arguments of the min are equal where p / q is ``top``."""
         (low_p, low_q), (high_p, high_q) = self._above(c), self._above(top)
         between = (low_p - high_p) - c * (low_q - high_q)
         kept = between / mass.clip(min=1e-300) + high_q / (1 - d).clip(min=1e-12)

@@ -15,16 +15,16 @@ from engine.rules.leaf_to_root import BranchTrial, LeafToRoot, weighed
 
 class GreedyMultipath(Block):
     """From the root, always follow the child with the largest p / q. The K chains are independent, so the chosen chain
-    is the best of K in the lexicographic order of p / q. Its law is not q but, after a node that has probability Q
-    under q,
+    is the best of K in the lexicographic order of p / q. The law of this chain's tokens is not q. After a node that has
+    probability Q under q, it is
 
         q~(v) = ((a + Q q(v))^K - a^K) / ((A + Q)^K - A^K),   a = A + Q q(tokens ranked below v),
 
     where A is the probability of all chains that rank below the node. With q~ in place of q the chain is judged like a
     single chain. More chains need not help: the law of the best one moves away from p.
 
-    The judgements' q is q~. Siblings that are not followed get judgements of the rule ``passed``, listed last because
-    they take nothing from p. Fixed chains, as at temperature 0, are judged like the branches of a tree.
+    The judgements' q is q~. Siblings that are not followed get judgements of the rule ``passed``, listed last because,
+    unlike refusals, they do not change p. Fixed chains, as at temperature 0, are judged like the branches of a tree.
     """
 
     key = "greedy_multipath"
@@ -83,9 +83,9 @@ class GreedyMultipath(Block):
 
 
 def ranked(share: Tensor, start: float) -> tuple[Tensor, Tensor]:
-    """Two vectors [V] of shares of the chains that rank no higher than a node: for each next token of the node, the
-    share that ranks below the token, and the share that ranks below it or has it. share: [V], q of the tokens in rank
-    order. start: the share that ranks below the node."""
+    """Shares of those chains that rank no higher than a node: two vectors [V], in rank order of the node's next tokens.
+    The first is the share that ranks below each token, the second the share that ranks below the token or has it.
+    share: [V], q of the tokens in rank order. start: the share that ranks below the node itself."""
     up_to = share.cumsum(0)
     return start + (1 - start) * (up_to - share), start + (1 - start) * up_to
 

@@ -1,9 +1,9 @@
 """Accept by clusters of interchangeable tokens: lossy.
 
-So et al., Grouped Speculative Decoding for Autoregressive Image Generation (2025). In an image, many tokens would do in
-one place, so a drafted token is often refused although the target would have written a similar one. Here the cluster
-around the drafted token is judged instead. With C(x) the tokens that rank near x in the target's order, a draft x from
-q is kept with probability
+So et al., Grouped Speculative Decoding for Autoregressive Image Generation (2025). In an image, many tokens would do at
+one position. So a drafted token is often refused although the target would have written a similar token. Here the
+cluster around the drafted token is judged instead. With C(x) the tokens that rank near x in the target's order, a draft
+x from q is kept with probability
 
     min(1, p(C(x)) / q(C(x))).
 
@@ -128,7 +128,7 @@ class GroupedTrial(SiblingTrial):
 
     def price(self, token: int, drawn: Draw) -> Callable[[], Prices]:
         """A function that computes the figures of this place. It is called on demand, because the figures need the
-        cluster of every token. The law of a one-hot draw puts everything on its token."""
+        cluster of every token. For a one-hot draw, q is 1 for the drawn token."""
         q = None if drawn.kind == "one_hot" else self.q(drawn.law)
         return partial(self._clusters.price, token, self.p, q)
 

@@ -24,7 +24,7 @@ _LEFT = "what the refused branches leave of p"
 
 
 def weighed(odds: str) -> dict[str, str]:
-    """The sentences for a leaf. odds: the leaf's p and q, in words."""
+    """The sentences (``engine.rules.sentences``) for a judged leaf. odds: the leaf's p and q, in words."""
     start = f"The branch up to {{token}} was weighed as a whole. Here {odds}; with the weight of the branch above that makes "
     fell = "a chance of {accept}; the coin fell at {coin}"
     return {
@@ -57,9 +57,9 @@ class LeafToRoot(Verifier, ABC):
 
     the probability with which it may be kept, whatever comes after it. The first leaf in the order drawn is kept with
     this probability, together with its whole branch. A refused leaf is removed: at its parent, p becomes (w p - q)+
-    divided by its sum S, and w becomes S / (S + 1 - w); q loses the token if that cannot come again. A node that has
-    lost all its children is a leaf. The root is always kept. The next token is drawn from p as it then is at the last
-    kept node.
+    divided by its sum S, and w becomes S / (S + 1 - w); q loses the token if the token cannot be drawn again. A node
+    that has lost all its children is a leaf. The root is always kept. The next token is drawn from p as it then is at
+    the last kept node.
 
     The rule is exact where the tokens below a node say nothing about siblings that were drawn after it (``shapes``).
 
@@ -126,7 +126,8 @@ class LeafToRoot(Verifier, ABC):
         return None
 
     def _branch(self, node: int, weight: float, p: float, q: float) -> list[int] | None:
-        """The kept branch from this node on; None if the node is refused. Below a weight of 0 nothing is read."""
+        """The kept branch from this node on; None if the node is refused. Nodes below a node of weight 0 are not
+        visited."""
         if weight == 0 or not self._case.tree.draws.get(node):
             return [node] if self._kept(node, "branch", weight, weight, p, q) else None
         trial = self._trial(node, weight)

@@ -1,5 +1,5 @@
-"""Walks down a tree that several rules share: rules that choose the target's token first and then look for it, and
-lossy rules that keep tokens which are close enough to the target's choice."""
+"""Ways to walk down a tree, shared by two kinds of rules: rules that choose the target's token first and then look for
+it among the drafted tokens, and lossy rules that keep tokens which are close enough to the target's choice."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,8 +14,8 @@ from engine.core.tree import ROOT, DraftTree
 def verdict_of(
     tree: DraftTree, walk: list[int], judgements: list[Judgement], token: int, final: Final, **more
 ) -> Verdict:
-    """The verdict of a walk in which every place but the root is kept. token: the final token. more: further fields of
-    ``Verdict``."""
+    """The verdict of a walk from the root down, all of whose nodes are kept. token: the final token. more: further
+    fields of ``Verdict``."""
     accepted = walk[1:]
     status = statuses(len(tree), accepted, judgements)
     return Verdict(accepted, status, judgements, token, final, walk, **more)
@@ -54,7 +54,8 @@ def follow(
 
 
 def law_shown(case: Case) -> Tensor:
-    """p [N+1, V] on the CPU; at temperature 0 the plain softmax, because p itself is then one-hot."""
+    """p [N+1, V] of the root and N nodes, on the CPU; at temperature 0 the plain softmax, because p itself is then
+    one-hot."""
     greedy = case.sampling.greedy
     return (display_distribution(case.logits, case.sampling) if greedy else case.p).cpu()
 

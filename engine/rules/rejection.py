@@ -65,14 +65,14 @@ class Rejection(Verifier):
 
 
 class SiblingTrial:
-    """The trial of one parent's draws: p and the draft's laws, updated after each refusal.
+    """The trial of one parent's draws: p and the draft laws, both updated after each refusal.
 
-    p: [V] float64, the law from which the next token must now be drawn. Each draft law is the law from which its next
-    draw came.
+    p: [V] float64, the law from which the next token must now be drawn. A draft law is always the law of the next draw
+    from it: drawn tokens that cannot come again are left out.
     """
 
     def __init__(self, p: Tensor, laws: Sequence[Tensor]) -> None:
-        """p: [V], the target's law after the parent. laws: the laws of the tree."""
+        """p: [V], the target's law after the parent. laws: the draft laws of the tree."""
         self.p = normalised(p.double().cpu())
         self._laws = laws
         self._left: dict[int, Tensor] = {}
@@ -100,7 +100,7 @@ class SiblingTrial:
         return (drawn.kind, p, q) if q > 0 else ("one_hot", p, 1.0)
 
     def refuse(self, token: int, rule: str, drawn: Draw) -> None:
-        """Remove the refused draw from p, and from its law if the token cannot come again."""
+        """Remove the refused draw from p, and from its draft law if that law cannot give the token again."""
         self.refused += 1
         if rule == "one_hot":
             residual = self.p.clone()
@@ -111,7 +111,7 @@ class SiblingTrial:
         self.leave_out(token, rule, drawn)
 
     def leave_out(self, token: int, rule: str, drawn: Draw) -> None:
-        """Remove the token from its law if it cannot come again."""
+        """Remove the token from its draft law if that law cannot give the token again."""
         if rule == "without_replacement":
             left = self.q(drawn.law).clone()
             left[token] = 0
@@ -139,7 +139,7 @@ def _judge_siblings(
 
 
 def normalised(weights: Tensor, otherwise: Tensor | None = None) -> Tensor:
-    """Weights [V] divided by their sum; ``otherwise`` if the sum is 0, or the weights if that is None.
+    """Divide weights [V] by their sum. If the sum is 0, return ``otherwise``, or the weights if that is None.
 
     A residual without mass means that the refused draw had p = q up to rounding, so its refusal was all but impossible;
     p then stays unchanged.

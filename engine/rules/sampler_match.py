@@ -12,9 +12,9 @@ from engine.rules.sentences import SAMPLER_MATCH
 class SamplerMatch(Verifier):
     """The target's token is drawn at each place of the walk; a child that equals it is kept.
 
-    The noise is keyed by the position in the text, and no drafter knows it. So the text equals, token for token, the
-    text of plain decoding with the same seed. The rule is exact for any proposal; it accepts fewer tokens than
-    rejection sampling. Judgements show the target's p of the child.
+    The random noise of each draw is keyed by the position in the text, and no drafter knows this noise. So the text
+    equals, token for token, the text of plain decoding with the same seed. The rule is exact for any proposal; it
+    accepts fewer tokens than rejection sampling. Judgements show the target's p of the child.
     """
 
     key = "sampler_match"
@@ -36,8 +36,8 @@ class SamplerMatch(Verifier):
         return follow(tree, self.key, choose, weigh)
 
     def expected_acceptance(self, p: Tensor, scheme: Scheme) -> float | None:
-        """The probability that the target's token is among the drafts. None, because there is no formula here, with
-        fixed tokens or with more than two draws without replacement."""
+        """The probability that the target's token is among the drafts. Returns None for fixed tokens and for more than
+        two draws without replacement, because the engine has no formula for them."""
         if scheme.fixed or (scheme.kind != IID and scheme.draws > 2):
             return None
         p, q = p.double().cpu(), scheme.q.double().cpu()

@@ -31,7 +31,7 @@ bound."""
 
 
 Numbers = np.ndarray
-"""An array of float64. These sums are many small operations, which start faster in NumPy than in torch."""
+"""An array of float64. The sums in this module are many small operations, which start faster in NumPy than in torch."""
 
 
 def transport_bound(p: Tensor, scheme: Scheme) -> float:
@@ -69,7 +69,7 @@ def _bound(p: Numbers, q: Numbers, kind: str, draws: int, fixed: tuple[int, ...]
 
 
 def behind(rows: Numbers) -> Numbers:
-    """[..., V], for each place of a row the sum from that place to the end of the row."""
+    """[..., V], for each index of a row of length V, the sum of the row from that index to its end."""
     return rows[..., ::-1].cumsum(-1)[..., ::-1]
 
 

@@ -84,7 +84,7 @@ class Typical(Verifier):
     def _table(
         self, case: Case, walk: list[int], chances: list[float], thresholds: Tensor
     ) -> Table:
-        """One row per token below the places of the walk."""
+        """The exhibit's table: one row for each drafted token whose parent is on the walk."""
         tree, rows = case.tree, []
         for place in walk:
             threshold = float(thresholds[place + 1])

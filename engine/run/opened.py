@@ -27,9 +27,10 @@ from engine.trace.recording import Setting
 class Opened:
     """A plan with its models. Nothing of its text has been computed.
 
-    prompt: in the form that the target reads. options: the drafter's, all settled. stops: all strings that end the
-    text, including the target's own. end: the end of the prompt that was taken back; None if nothing was to be healed.
-    sees: the trace's entry on the picture that the target was shown; None without a picture.
+    prompt: in the form that the target reads. options: the drafter's options, none of which is left to be decided.
+    stops: all strings that end the text, including the target's own. end: the end of the prompt that was taken back, so
+    that the target writes its tokens anew; None if the request asks for no such healing. sees: the trace's entry on the
+    picture that the target was shown; None without a picture.
     """
 
     plan: Plan
@@ -42,7 +43,7 @@ class Opened:
 
     @classmethod
     def of(cls, plan: Plan, tell: Tell = silent) -> Opened:
-        """Open the models of a plan. Models are opened once per process, and a size is measured once per machine.
+        """Open the models of a plan. Models are opened once per process, and a draft size is measured once per machine.
 
         tell: receives the progress of slow tasks. Raises UserError, one sentence, for models, a prompt or options that
         do not fit.

@@ -28,9 +28,9 @@ from engine.trace.recording import Recorder
 
 
 def begin(openings: Sequence[Opened], in_parts: bool = False) -> list[Run]:
-    """Runs of these plans, which will take turns. Runs that feed the same tokens to one target read them once; each run
-    is charged for the reading (``engine.core.prompt``). in_parts: a long prompt is read in several turns, and for each
-    of them a run yields an empty line."""
+    """Runs of these plans, which will take turns. Runs with the same prompt tokens and the same target share one
+    computation of the prompt; its time counts for each run (``engine.core.prompt``). in_parts: a long prompt is read in
+    several turns, and in each of these turns a run yields an empty line."""
     # the first pass of a single unrecorded run may also read the prompt; a trace shows the two times separately
     apart = len(openings) > 1 or any(opened.plan.request.recorded for opened in openings)
     readings: dict[tuple, PromptReading] = {}
@@ -49,8 +49,8 @@ class Run:
     def __init__(
         self, opened: Opened, reading: PromptReading | None = None, in_parts: bool = False
     ) -> None:
-        """reading: the reading of the prompt, possibly shared with other runs; with None, the first pass over a draft
-        may read the prompt as well. in_parts: see ``begin``."""
+        """reading: the passes over the prompt, possibly shared with other runs; with None, the first pass over a draft
+        may include the prompt. in_parts: see ``begin``."""
         plan, models, request = opened.plan, opened.models, opened.plan.request
         rule = plan.rule(plan.rule_options)
         setting, prompt = opened.setting(rule), opened.prompt
@@ -141,7 +141,7 @@ class Run:
 
     @property
     def milliseconds(self) -> float:
-        """Engine time so far."""
+        """The engine time of the run so far, in milliseconds."""
         return self._recorder.milliseconds
 
     def summary(self) -> str:
@@ -151,7 +151,7 @@ class Run:
 
 
 def _built(opened: Opened) -> Drafter:
-    """The drafter, with everything prepared that can be made before the text is timed."""
+    """Build the drafter, and prepare everything that can be prepared before the text is timed."""
     plan, models = opened.plan, opened.models
     with ENGINE_LOCK:  # both may make graphs of models that other runs read
         drafter = plan.drafter.build(opened.options, models)

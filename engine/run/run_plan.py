@@ -52,7 +52,7 @@ class RunRequest:
     """A JSON schema that the text must follow."""
 
     python_names: bool = False
-    """Where a line of Python uses a name, it must exist in the text so far (``engine.chat.python_names``)."""
+    """Where a line of Python uses a name, this name must exist in the text so far (``engine.chat.python_names``)."""
 
     heal: bool = False
     """Take back the prompt's last tokens where the prompt may end within a token (``engine.chat.prompt_end``)."""
@@ -122,7 +122,7 @@ class Plan:
         return {**self.drafter.needs, **{role: kind for role, kind in usable if role in parts}}
 
     def sampled_by(self, target: LanguageModel) -> Plan:
-        """The plan with the sampling of the target's generation config, if the request wants that."""
+        """The plan with the sampling of the target's generation config, if the request asks for that sampling."""
         if self.sampling is not None:
             return self
         own = own_sampling(target.model)
@@ -157,7 +157,8 @@ def _rule(
 
 
 def _check_healing(rule: type[Verifier], sampling: Sampling) -> None:
-    """Raises UserError for a rule or a sampling under which the law of healed texts is not kept."""
+    """Raises UserError for a rule or a sampling with which healing the prompt's end would not keep the law of the text
+    (``RunRequest.heal``)."""
     if rule.tests_tokens or rule.constrained_law != MASKED:
         raise UserError(f"The verifier {rule.key} cannot judge a text whose prompt is healed.")
     if not sampling.greedy and (sampling.top_k or sampling.top_p < 1 or sampling.cuts):

@@ -1,7 +1,7 @@
 """HTTP requests to a serving engine, within limits of time and size. Every failure is a UserError of one sentence.
 
-A redirect is not followed, because the key and the text are meant for the named engine only. The key comes from the
-environment, and appears in no message and no trace.
+A redirect is not followed, because the API key and the text are meant for the named engine only. The API key comes from
+the environment, and appears in no message and no trace.
 """
 
 import json
@@ -18,7 +18,7 @@ KEY = "DRAFTSCOPE_ENGINE_KEY"
 SECONDS = 120.0
 """The time within which an answer must be complete."""
 BYTES = 1 << 28
-"""The largest answer. The log-probabilities of a prompt of 100,000 tokens take half of that."""
+"""The largest size of an answer. The log-probabilities of a prompt of 100,000 tokens take half of that."""
 
 
 class EngineClient:

@@ -1,7 +1,8 @@
 """The target's law at the nodes of a draft, according to a serving engine's answers.
 
-Only some log-probabilities of each row are known. The remaining probability is spread evenly over all other tokens: its
-sum is right, and at temperature 0 the likeliest token, which decides, stays the likeliest.
+Only some log-probabilities of each row are known. The remaining probability is spread evenly over all other tokens.
+This keeps the sum of the remaining probability, and at temperature 0 it keeps the likeliest token, on which alone the
+decision depends.
 """
 
 import math
@@ -16,8 +17,8 @@ from engine.core.seen import Seen
 from engine.core.tree import ROOT, DraftTree
 
 KNOWN = 8
-"""The log-probabilities of a row that are requested at temperature 0, as many as a trace shows; at temperature 1, the
-number of tokens from which a draft model draws."""
+"""At temperature 0, the number of log-probabilities that are requested for each row, as many as a trace shows. At
+temperature 1, the number of tokens to which the draft model's laws are cut."""
 MOST_PROMPTS = 64
 MOST_TOKENS = 1 << 20
 """The most tokens in all prompts of a question together."""
@@ -36,8 +37,8 @@ class Row:
     banned: frozenset[int] = frozenset()
 
     def logits(self, vocabulary: int) -> Tensor:
-        """[V], the law with unknown tokens sharing the rest of p. Raises ValueError for numbers that are no
-        log-probabilities, and IndexError for an unknown token."""
+        """The logits [V] of a law in which all tokens that the engine did not report share the remaining probability
+        evenly. Raises ValueError for numbers that are no log-probabilities, and IndexError for an unknown token."""
         logprobs = self.told
         if not logprobs or any(not p <= 1e-4 for p in logprobs.values()):
             raise ValueError
@@ -53,7 +54,8 @@ class Row:
 
 @dataclass(frozen=True)
 class ServedSeen(Seen):
-    """The result of a reading. rows: of the root and of each node. calls: the number of requests to the engine."""
+    """The engine's answer for a text and a draft. rows: for the root and for each node. calls: the number of requests
+    to the engine."""
 
     rows: Sequence[Row] = ()
     calls: int = 1
@@ -89,7 +91,8 @@ class Reading:
         return [place for place in range(ROOT, len(tree)) if not tree.children(place)]
 
     def possible(self, place: int) -> frozenset[int]:
-        """The tokens that the draft has, or could have drawn, below ``place``."""
+        """The tokens of the draft directly below ``place``, and all others that the drafter could have drawn at that
+        position."""
         tree = self.tree
         tokens = {tree.tokens[node] for node in tree.children(place)}
         for drawn in tree.draws.get(place, ()):
@@ -100,9 +103,9 @@ class Reading:
 
 @dataclass(frozen=True)
 class Question:
-    """A request to the engine. path: of the URL. prompts: the prompts that the engine must read. rows: a function from
-    the engine's answer to rows by node. It raises KeyError, IndexError, TypeError, ValueError or AttributeError for a
-    malformed answer."""
+    """A request to the engine. path: the path of the request's URL. prompts: the prompts that the engine must read.
+    rows: a function that turns the engine's answer into rows by node; it raises KeyError, IndexError, TypeError,
+    ValueError or AttributeError for a malformed answer."""
 
     path: str
     body: dict

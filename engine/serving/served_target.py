@@ -40,9 +40,10 @@ SAMPLE = (
 )
 """A text that different vocabularies are likely to split differently."""
 OPENING = 2.4
-"""Seconds within which each of the two requests must be answered that are made when the target is opened."""
+"""When the target is opened, two requests are made to the engine. Each must be answered within this number of
+seconds."""
 SERVED = frozenset({"draft", "pard", "datastore"})
-"""Kinds of parts that need nothing of the target's module."""
+"""The kinds of part that need nothing of the target's module, which is missing for a target behind an engine."""
 SAMPLED_RULES = ("rejection", "block", "traversal")
 """Rules for temperature 1. They need p only of tokens that the draft has or could have drawn, and the sum over all
 others."""
@@ -252,7 +253,7 @@ def _are_objects(answers: object) -> bool:
 
 
 def _named_by(folder: Path) -> SimpleNamespace:
-    """An object with the generation config beside a tokenizer, in the form that ``ends_of`` reads."""
+    """An object that holds the generation config found beside a tokenizer, in the form that ``ends_of`` reads."""
     try:
         config = GenerationConfig.from_pretrained(folder)
     except OSError:

@@ -36,7 +36,7 @@ token yet."""
 def sampled(texts: int) -> int:
     """The number of prompts, from the first, after which each candidate writes if ``texts`` texts are written at a
     time. With one text at a time, more prompts follow while there is time left."""
-    return GROUP * (FEWEST if texts == 1 else max(2, 1 + ceil(texts / GROUP)))
+    return GROUP * (FEWEST if texts == 1 else max(2, 1 + ceil(2 * texts / GROUP)))
 
 
 class Stretch:

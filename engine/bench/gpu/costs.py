@@ -77,12 +77,13 @@ def step(shape: Shape, rows: int, prefix: int, element: int = 2) -> Cost:
 
 
 def commit(buffers: int, heads: int, size: int, moved: int, element: int = 2) -> Cost:
-    """The cost of moving kept rows in the KV cache. buffers: two per layer. heads: KV heads. size: dimensions of a
+    """The cost of moving accepted rows in the KV cache. buffers: two per layer. heads: KV heads. size: dimensions of a
     head. moved: rows that move to another column."""
     return Cost(2 * buffers * heads * size * moved * element)
 
 
 def verify(rule: str, rows: int, vocabulary: int, with_q: int = 0) -> Cost:
-    """The cost of judging a tree. rows: the root and all nodes. with_q: number of places whose q must be read."""
+    """The cost of judging a tree. rows: the number of the target's distributions, after the root and after each node.
+    with_q: the number of draft distributions that must be read."""
     noise = 0 if rule == "greedy" else rows
     return Cost(4 * vocabulary * (rows + noise + with_q))

@@ -1,8 +1,9 @@
-"""The suite ``drafts``: how much the trained drafts of a chat model gain on a GPU, by draft size.
+"""The suite ``drafts``: how much a chat model's trained draft models and heads gain on a GPU, by draft size.
 
 The contestants are plain decoding, every drafter whose parts the target's folder holds, at several sizes, and
-transformers, plain and assisted by the same draft. They continue the same prompts in turn, greedily and in bfloat16.
-Speeds are medians of the rounds. Tokens per step are counted on more prompts, which only the engine continues, once.
+transformers, both plain and assisted by the same draft model. They continue the same prompts in turn, greedily and in
+bfloat16. Speeds are medians of the rounds. To count tokens per step, this engine's contestants also continue further
+prompts, once.
 """
 
 import statistics
@@ -24,7 +25,7 @@ from engine.parts.loading import ModelPaths, Models, load_models
 SECONDS = 150
 LENGTHS, NODES = (2, 4, 6), (8, 16, 32, 64)
 TREES = ("dyspec", "ddtree")
-"""The keys of drafters whose trees grow on the host."""
+"""The keys of drafters that build their trees on the host."""
 RACED, COUNTED = 3, 12  # prompts that all contestants continue, and that only the engine continues
 ROUNDS, TOKENS = 3, 64
 PLAIN, ASSISTED = "transformers, plain", "transformers, assisted"
@@ -41,15 +42,16 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
 def parts(
     paths: ModelPaths, texts: Sequence[str], quick: bool, rates: object, deadline: Deadline
 ) -> Iterator[Part]:
-    """The only part of this suite. All of its contestants share one opened target."""
+    """Yields the single part of which this suite consists. All of its contestants share one opened target."""
     race = Plan(1, 1, 16) if quick else Plan(RACED, ROUNDS, TOKENS)
     counted = 1 if quick else COUNTED
     yield "drafts", partial(measured, paths, texts, race, counted, deadline), 20
 
 
 def able(paths: ModelPaths) -> list[type[Drafter]]:
-    """The drafters that are measured, among those whose parts exist: drafters with a twin on the device, drafters of
-    trees, and drafters that share no part with either of these."""
+    """The drafters that are measured, among those whose trained modules exist. They are the drafters with a variant
+    that drafts on the device (``Drafter.device_twin``), the drafters in ``TREES``, and all drafters that use none of
+    the trained modules of these two groups."""
     fed = [cls for cls in drafters().values() if cls.needs and cls.needs.keys() <= {*paths.parts}]
     twins = [cls for cls in fed if has_twin(cls) or cls.key in TREES]
     served = {role for cls in twins for role in cls.needs}
@@ -57,7 +59,7 @@ def able(paths: ModelPaths) -> list[type[Drafter]]:
 
 
 def has_twin(cls: type[Drafter]) -> bool:
-    """Whether the drafter has a twin that drafts on the device."""
+    """Whether the drafter has a variant that drafts on the device (``Drafter.device_twin``)."""
     return cls.device_twin is not Drafter.device_twin and not cls.yours
 
 
@@ -146,8 +148,8 @@ def _warm(contestant: Contestant, prompts: Sequence[Prompt], tokens: int) -> Non
 
 
 def rows(raced: Sequence[Result], more: Sequence[Result]) -> list[dict]:
-    """One row of figures for each contestant. raced: results of the rounds in which all took part. more: results of
-    further texts, which only the engine wrote, once."""
+    """One row of figures for each contestant. raced: the results of the rounds in which all contestants took part.
+    more: the results of further prompts, which only this engine's contestants continued, once."""
     speeds = {name: _speed(raced, name) for name in _names(raced)}
     peers = {PLAIN: "times_plain", ASSISTED: "times_assisted", plain().key: "times_none"}
     texts = {

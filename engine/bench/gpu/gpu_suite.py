@@ -37,7 +37,7 @@ def parts(
     paths: ModelPaths, texts: Sequence[str], found: Ceilings, deadline: Deadline
 ) -> Iterator[Part]:
     """The parts of the suite. Those that the goals need come first; the comparison in fp32 is last, if there is time.
-    found: the rates of the machine."""
+    found: the machine's measured memory bandwidth and matrix rate."""
     yield LLAMA_8B.name, partial(step_times, LLAMA_8B, found), 60
     equality = partial(greedy_equality, paths, texts[:EQUAL_PROMPTS], deadline)
     yield "greedy equality", equality, 30
@@ -50,8 +50,8 @@ def parts(
 def end_to_end(
     paths: ModelPaths, texts: Sequence[str], deadline: Deadline, dtype: str, tokens: int = TOKENS
 ) -> list[dict]:
-    """One row for each way of decoding, over the prompts for which there is time. ``times_assisted`` is the ratio to
-    the faster schedule of assisted generation."""
+    """One row for each way of decoding, over as many prompts as the time allows. ``times_assisted`` is the speed
+    divided by that of the faster schedule of assisted generation."""
     models = load_models(paths, chain().needs, dtype, here().type)
     module, ends, draft = models.target.model, models.target.end_tokens, models.part("draft").model
     contestants = [

@@ -1,7 +1,7 @@
-"""The suite ``kernels``: the time of each kernel compared with its floor, and of attention also with other
-implementations.
+"""The suite ``kernels``: compares the time of each kernel with a floor, and attention also with other implementations.
 
-A floor is the least time that the GPU needs for the bytes and operations of the work."""
+A floor is the least time that the GPU needs for the bytes and operations of the work.
+"""
 
 import math
 from collections.abc import Callable, Iterator
@@ -31,9 +31,9 @@ WRONG = 0.02  # relative error of a peer in bf16 above which its time says nothi
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes at which the kernels are measured. shape: the decoder's sizes. attention: pairs of rows, root included,
-    and prefix; 9 and 65 rows with the longest prefix are also compared with FlexAttention. vocabulary: of the rows that
-    are judged."""
+    """The sizes at which the kernels are measured. shape: the decoder's sizes. attention: pairs of the number of rows,
+    root included, and the length of the prefix. Trees of 9 and 65 rows after the longest prefix are also compared with
+    FlexAttention. vocabulary: the vocabulary size in the measurement of judging."""
 
     shape: Shape
     attention: tuple[tuple[int, int], ...]
@@ -105,14 +105,15 @@ def _peer_time(call: Callable[[], torch.Tensor], expected: torch.Tensor) -> floa
 
 
 def _of_the_faster(family: str, row: dict) -> dict:
-    """The ratio of the faster of a family's forms to our time, as one entry; empty if none of the forms ran."""
+    """The time of another implementation of attention divided by our time, as one entry. family: ``sdpa`` or ``flex``,
+    whose fastest measured variant counts. Returns an empty dict if no variant ran."""
     ratios = [v for k, v in row.items() if k.startswith(f"{family}_") and k.endswith("_times_ours")]
     return {f"{family}_times_ours": min(ratios)} if ratios else {}
 
 
 def relative_error(found: torch.Tensor, expected: torch.Tensor) -> float:
-    """The norm of the difference divided by the norm of ``expected``. A result that is not finite counts as 1, so it
-    never passes."""
+    """The norm of the difference divided by the norm of ``expected``. If that is not finite, returns 1, an error that
+    no check accepts."""
     error = float((found.float() - expected).norm() / expected.norm())
     return error if math.isfinite(error) else 1.0
 
@@ -155,7 +156,8 @@ def _commit(sizes: Sizes, found: Ceilings) -> list[dict]:
 
 
 def sdpa(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits) -> Callable[[], Tensor]:
-    """A function that computes attention with SDPA. The dense mask is made here and not timed."""
+    """Return a function that computes attention with SDPA. The dense mask is built before the function is returned, so
+    it is not timed."""
     dense = visible(mask)[None, None]
     return lambda: F.scaled_dot_product_attention(
         query, key, value, attn_mask=dense, enable_gqa=True
@@ -163,8 +165,9 @@ def sdpa(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits) -> Calla
 
 
 def sdpa_repeated(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits):
-    """A function that computes attention with SDPA and with a copy of the KV heads for each query head, which SDPA's
-    fused kernels require if there is a mask. Mask and copies are made here and not timed."""
+    """Return a function that computes attention with SDPA and with a copy of the KV heads for each query head, which
+    SDPA's fused kernels require if there is a mask. Mask and copies are built before the function is returned, so they
+    are not timed."""
     groups, dense = query.shape[1] // key.shape[1], visible(mask)[None, None]
     key, value = (tensor.repeat_interleave(groups, 1) for tensor in (key, value))
     return lambda: F.scaled_dot_product_attention(query, key, value, attn_mask=dense)
@@ -173,11 +176,11 @@ def sdpa_repeated(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits)
 def flex(
     query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits, whole: bool = False
 ) -> Callable[[], Tensor]:
-    """A function that computes attention with FlexAttention, compiled on a GPU. The block mask is made here and not
-    timed.
+    """Return a function that computes attention with FlexAttention, compiled on a GPU. The block mask is built before
+    the function is returned, so it is not timed.
 
-    whole: use FlexAttention's kernel for long texts instead of the kernel for few rows, which it would choose by itself
-    and which may fail here.
+    whole: use FlexAttention's kernel for long texts. By itself FlexAttention would choose its kernel for few rows,
+    which may fail on this GPU.
     """
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 

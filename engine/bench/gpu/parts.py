@@ -24,7 +24,9 @@ def measure_parts(
     """Measure the parts within ``seconds``, print each row as soon as it is measured, and return the report. Raises
     UserError without a GPU on which Triton runs.
 
-    suite: its name. parts: yields the parts for these rates and this deadline. goals: computes goals from the rows."""
+    suite: its name. parts: a function from the machine's measured rates and the deadline to the parts. goals: a
+    function from the rows to the goals.
+    """
     require_gpu()
     torch.manual_seed(0)
     deadline, rates = Deadline(seconds), ceilings()
@@ -65,8 +67,8 @@ def machine() -> dict:
 
 
 def against_floor(name: str, measured: float, cost: Cost, ceilings: Ceilings, **more) -> dict:
-    """One row: the measured milliseconds, the floor in milliseconds, their ratio, and what limits the floor. more:
-    further fields."""
+    """One row: the measured milliseconds, the floor in milliseconds, their ratio, and whether memory or matrix products
+    determine the floor. more: further fields."""
     floor = ceilings.floor(cost)
     return {
         "name": name,
@@ -79,8 +81,8 @@ def against_floor(name: str, measured: float, cost: Cost, ceilings: Ceilings, **
 
 
 def attempt(call: Callable[[], object]) -> tuple[object | None, str | None]:
-    """The result of ``call`` and None; or, if it raises, None and the error in words, so that a failure ends only its
-    part."""
+    """The result of ``call`` and None; or, if the call raises, None and the error in words. So a failure ends only the
+    part of the suite in which it happens."""
     try:
         return call(), None
     except Exception as error:  # noqa: BLE001 - whatever a kernel, a compiler or a peer raises

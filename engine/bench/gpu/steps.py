@@ -38,7 +38,7 @@ def step_times(
 
     The rows are: a step of one token; a step of each tree size, with its ratio to the first row; a tree that is judged
     within its pass; the host's share of a whole step of the decoding loop; and one pass over several texts. found: the
-    rates of the machine. prefix: tokens in the KV cache before each step.
+    machine's measured memory bandwidth and matrix rate. prefix: tokens in the KV cache before each step.
     """
     model = random_model(shape)
     prompt = torch.randint(0, shape.vocabulary, (prefix,)).tolist()
@@ -99,10 +99,10 @@ def random_model(shape: Shape):
 
 
 def _step(shape: Shape, session, nodes: int, found: Ceilings) -> dict:
-    """One row: the time of a pass over the root and a tree, none of whose rows is kept.
+    """One row: the time of a pass over the root and a tree. All rows are dropped after the pass.
 
-    ``ms`` is GPU time from the copy of the inputs to the logits. Raises RuntimeError if the session has another length
-    afterwards.
+    ``ms`` is GPU time from the copy of the inputs to the logits. Raises RuntimeError if the length of the session has
+    changed after the measurement.
     """
     tree = binary_tree(nodes)
     tokens = [1, *tree.tokens]
@@ -122,8 +122,8 @@ def _step(shape: Shape, session, nodes: int, found: Ceilings) -> dict:
 
 
 def _judged(shape: Shape, session, nodes: int) -> dict:
-    """One row: the time of a pass over the root and a tree that also judges the tree and moves the kept rows. The
-    session does not commit them."""
+    """One row: the time of a pass over the root and a tree that also judges the tree and moves the accepted rows in the
+    cache. The session drops these rows afterwards."""
     tree = binary_tree(nodes)
     key = JudgingKey("greedy", Sampling(), frozenset({"one_hot"}))
     question = Question(key, Places.of(tree), [], None)
@@ -201,8 +201,8 @@ def host_share(shape: Shape, model, prompt: list[int], nodes: int) -> dict:
 
 
 def binary_tree(nodes: int, q: Tensor | None = None) -> DraftTree:
-    """A tree with two children per node, filled level by level, in which all tokens differ. q: the draft distribution
-    that the tokens count as drawn from; None for tokens without one."""
+    """A tree with two children per node, filled level by level, in which all tokens differ. q: the distribution that
+    the tree names as the law of its draws; None for one-hot tokens, which have no law."""
     tree = DraftTree()
     kind = "one_hot" if q is None else "without_replacement"
     for node in range(nodes):

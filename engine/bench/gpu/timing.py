@@ -63,8 +63,9 @@ def captured(call: Callable[[], object]) -> Callable[[], object]:
 def milliseconds(call: Callable[[], object], repeats: int = 40, flush: bool = True) -> float:
     """The median time of ``repeats`` runs in milliseconds, each measured between two CUDA events.
 
-    flush: replace the contents of the L2 cache before each run, by reading other memory; written data would still have
-    to leave the cache while the call runs. The read also keeps the GPU busy until the call is enqueued.
+    flush: replace the contents of the L2 cache before each run, by reading other memory. The memory is not written,
+    because the cache would then write it back while ``call`` runs. The read also keeps the GPU busy until the call is
+    enqueued.
     """
     if here().type != "cuda":
         began = time.perf_counter()
@@ -87,8 +88,8 @@ def milliseconds(call: Callable[[], object], repeats: int = 40, flush: bool = Tr
 
 @contextlib.contextmanager
 def timed(owner: type, name: str) -> Iterator[list[float]]:
-    """A context whose value is a list that collects the seconds of every call of this method. owner: the method's
-    class."""
+    """A context manager that yields a list, to which every call of the method ``name`` appends the seconds that it
+    took. owner: the method's class."""
     plain, seconds = owner.__dict__[name], []
     function = plain.__func__ if isinstance(plain, staticmethod) else plain
 
@@ -107,8 +108,8 @@ def timed(owner: type, name: str) -> Iterator[list[float]]:
 
 
 def ceilings(copied: int = 2**31, side: int = 8192) -> Ceilings:
-    """The rates of this machine, measured with a copy of ``copied`` bytes and a bf16 product of two matrices of side
-    ``side``, on random data."""
+    """The memory bandwidth and the matrix rate of this machine, measured with a copy of ``copied`` bytes and a bf16
+    product of two matrices of side ``side``, on random data."""
     return Ceilings(_bandwidth(copied), _rate(side))
 
 

@@ -23,12 +23,12 @@ WAYS = {
 }
 """From a contestant's name to its group, its way of generating, and the settings for its generation config."""
 ROUNDED = "openvino default"
-"""The beginning of the names of contestants that compute in the precision that the library chooses, which is bf16 if
-the processor has it."""
+"""The prefix of the names of contestants that compute in the precision that the library chooses, which is bf16 if the
+processor has it."""
 
 
 class GenAi:
-    """The process of OpenVINO GenAI. It ends when this process ends, because then its pipes are closed."""
+    """A child process that runs OpenVINO GenAI. It ends when its parent ends, because its pipes are then closed."""
 
     def __init__(self, target: Path, draft: Path | None) -> None:
         worker = Path(__file__).with_name("worker.py")
@@ -55,8 +55,8 @@ class GenAi:
 
 
 class GenAiContestant(Contestant):
-    """A contestant for one way of generating. Its passes cannot be observed, so a call is counted for each token.
-    exact: compute in fp32."""
+    """A contestant for one way of generating. The passes of the library cannot be observed, so one call is counted for
+    each token. exact: whether to compute in fp32."""
 
     def __init__(self, name: str, peer: GenAi, exact: bool = True) -> None:
         self.name = name if exact else name.replace("openvino", ROUNDED)
@@ -77,9 +77,9 @@ class GenAiContestant(Contestant):
 def genai_contestants(
     paths: ModelPaths, exact: Sequence[str] = tuple(WAYS), rounded: Sequence[str] = ()
 ) -> list[GenAiContestant]:
-    """Contestants for those of the named ways whose models exist. exact: names of ways in fp32. rounded: names of ways
-    in the precision that the library chooses. Raises UserError if the environment is missing or the exporter refuses a
-    model."""
+    """Contestants for those of the named ways of generating whose models exist. exact: the ways that compute in fp32.
+    rounded: the ways that compute in the precision that the library chooses. Raises UserError if the environment is
+    missing or the exporter refuses a model."""
     draft = paths.parts.get("draft")
     exported = [exported_model(path) for path in (paths.target, draft) if path is not None]
     peer = GenAi(exported[0], exported[1] if draft is not None else None)
@@ -92,7 +92,8 @@ def genai_contestants(
 
 
 def environment() -> Path:
-    """The folder of the peer's Python environment. Raises UserError if it has not been made."""
+    """The folder of the Python environment in which OpenVINO GenAI is installed. Raises UserError if it does not exist
+    yet."""
     folder = Path(os.environ.get("DRAFTSCOPE_OPENVINO_PEER", FOLDER)).absolute()
     if not (folder / "bin" / "python").exists():
         raise UserError("There is no OpenVINO GenAI yet; make openvino-peer makes its environment.")

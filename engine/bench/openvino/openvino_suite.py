@@ -45,8 +45,8 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
 
 
 def _tokens_in_readings(table: Sequence[Row], reading: float) -> str:
-    """A sentence with the time of a token of plain decoding, here and in OpenVINO, divided by ``reading``, the
-    milliseconds that reading the weights once takes."""
+    """A sentence for the report: the time of a token of plain decoding divided by the time of reading the weights once,
+    for this engine and for OpenVINO. reading: the milliseconds of reading the weights once."""
     here, there = (
         geometric_mean(row.tokens_per_second for row in table if row.contestant == name)
         for name in (plain().key, "openvino")

@@ -19,7 +19,8 @@ EXACT = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"}
 
 
 def pipelines(target: str, draft: str | None):
-    """A function from a way and whether it is exact to the pipeline, which is made when it is first requested."""
+    """Return a function that opens a pipeline when it is first requested, and then returns the same pipeline again. The
+    function's arguments are ``way`` and ``exact``, as in a request."""
     open_target = partial(genai.LLMPipeline, target, "CPU")
     makers = {
         "plain": open_target,

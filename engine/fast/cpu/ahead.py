@@ -1,7 +1,12 @@
-"""Graphs that read several rows of one text in one call. Each row is the likeliest token after the row before it.
+"""Compiled graphs that draft several tokens of one text in one call. Each drafted token is the likeliest one after the
+token before it.
 
-A small draft model computes a row in a fraction of a millisecond, and calling its graph from Python costs nearly as
-much. So one graph holds several passes, with an argmax between each pass and the next.
+A small draft model computes one token in a fraction of a millisecond, and calling its graph from Python costs nearly as
+much. So one graph holds several forward passes, with an argmax between each pass and the next. A row is one token
+position in a pass.
+
+Letters in shapes: G rows of the first pass, C columns of the KV buffers, V vocabulary, N layers, W hidden size, D head
+size, n features.
 """
 
 from __future__ import annotations
@@ -28,25 +33,26 @@ from engine.fast.cpu.store import compiled, tried
 from engine.model.session import UNREAD
 
 BLOCKS = (2, 4, 7)
-"""Numbers of rows that one call can read."""
+"""Numbers of forward passes that one graph may hold."""
 
 
 class AheadGraph(nn.Module):
-    """``count`` passes as one graph: the likeliest token after a pass is the row that the next pass reads. features:
-    indices into hidden_states; the graph returns these states."""
+    """A graph of ``count`` forward passes. Each pass but the first reads one row: the likeliest token after the pass
+    before it. features: indices into hidden_states; the graph returns these states."""
 
     def __init__(self, module: nn.Module, count: int, features: Sequence[int]) -> None:
         super().__init__()
         self._module, self._count, self._features = module, count, features
 
     def forward(self, tokens: Tensor, positions: Tensor, bias: Tensor, *columns: Tensor):
-        """Run all passes. The first pass reads G = UNREAD rows, of which the first may be a spare row.
+        """Run all passes. The first pass reads G = UNREAD rows, of which the first may be a spare row (padding).
 
-        tokens, positions: [G]. bias: [G, C + G + count - 1]; the first pass uses all of its rows and every later pass
-        its last row, and each pass uses the columns that exist by then. columns: as in ``PassGraph``.
+        tokens, positions: [G]. bias: [G, C + G + count - 1], added to the attention scores. The first pass uses all
+        rows of the bias, and every later pass only the last row; each pass uses as many columns of the bias as there
+        are KV columns by then. columns: as in ``PassGraph``.
 
-        Returns logits [count, V] after the last token and after each row that follows it; the likeliest token for each
-        row of logits, [count]; k and v [2 N, Hkv, G + count - 1, D] of all rows; and, if ``features`` is not empty, the
+        Returns the logits [count, V] at the last row of each pass; the likeliest token of each row of these logits,
+        [count]; the keys and values [2 N, Hkv, G + count - 1, D] of all rows; and, if ``features`` is not empty, the
         features [count, n*W] of the rows that have logits.
         """
         read = columns[0].shape[2] + tokens.shape[0]
@@ -76,8 +82,8 @@ class AheadGraph(nn.Module):
 
 
 class Written(PassedColumns):
-    """One layer's columns in an ``AheadGraph``, which grow with each pass. written: the k and v that each pass
-    added."""
+    """The keys and values of one layer within an ``AheadGraph``; each pass adds its own to them. written: the keys and
+    values that each pass added."""
 
     def __init__(self, before: tuple[Tensor, Tensor]) -> None:
         super().__init__(before)
@@ -91,8 +97,8 @@ class Written(PassedColumns):
 
 @dataclass(frozen=True)
 class AheadPass:
-    """A compiled graph that reads up to ``most`` rows, and then ``count`` - 1 rows that it chooses itself. features:
-    whether the graph returns features."""
+    """A compiled graph that reads up to ``most`` given rows, and after them ``count`` - 1 rows whose tokens it chooses
+    itself. features: whether the graph returns features."""
 
     graph: Calls
     count: int
@@ -104,9 +110,10 @@ class AheadPass:
         return self.graph.nbytes
 
     def __call__(self, columns: Columns, rows: Sequence[np.ndarray], place: int) -> ReadChain:
-        """Read R rows after the columns in use, and then ``count`` - 1 further rows; add all of them to the columns.
-        rows: the graph's arguments, each [R, ...]. place: position of the first row in the text. Returns the results of
-        ``count`` rows: of the last row in ``rows``, and of the further rows."""
+        """Read R given rows after the columns in use, and after them ``count`` - 1 rows that the graph chooses; add the
+        keys and values of all these rows to the columns. rows: the graph's arguments for the given rows, each [R, ...],
+        without positions. place: position of the first given row in the text. Returns the results of ``count`` rows:
+        the last given row, and those that the graph chose."""
         row_count = len(rows[0])
         spare = self.most - row_count
         if spare:
@@ -124,7 +131,8 @@ class AheadPass:
 
 
 class AheadPasses(ABC):
-    """The ahead graphs of one module, made on first use. blocks: values of ``count`` for which there may be a graph."""
+    """All graphs of one module that draft several tokens per call ("ahead graphs"), compiled at first use. blocks: the
+    numbers of passes for which there may be a graph."""
 
     blocks: Sequence[int] = ()
 
@@ -134,9 +142,9 @@ class AheadPasses(ABC):
     def graph(
         self, count: int, capacity: int, features: tuple[int, ...] = (), ahead: bool = False
     ) -> AheadPass | None:
-        """The graph that returns ``count`` rows and these features, for buffers of this capacity. None if the graph
-        cannot be made, gives other numbers than plain passes, or has no room in the budget. ahead: the graph is made
-        before a pass needs it."""
+        """Return the graph of ``count`` passes that returns these features, for buffers of this capacity. Return None
+        if the graph cannot be compiled, gives other numbers than plain passes, or has no room in the budget. ahead:
+        compile the graph in advance, before a pass needs it."""
         if count not in self.blocks:
             return None
 
@@ -160,9 +168,10 @@ def ahead_pass(
     described: str,
     features: bool,
 ) -> AheadPass:
-    """Compile a graph that reads rows ahead. graph: returns logits, the likeliest tokens, k and v, and features if
-    ``features`` is true. rows: example arguments with the most rows that the graph reads, then their positions.
-    columns: k and v of each layer, [1, Hkv, C, D]. described: see ``compiled``."""
+    """Compile a module such as ``AheadGraph``. graph: the module, which returns logits, the likeliest tokens, keys and
+    values, and features if ``features`` is true. rows: example arguments with the largest number of rows that the graph
+    reads; the last argument holds the rows' positions. columns: keys and values of each layer, [1, Hkv, C, D].
+    described: see ``compiled``."""
     most = len(rows[0])
     bias = torch.zeros(most, columns[0].shape[2] + most + count - 1)
     inputs = [*rows, bias, *columns]
@@ -179,7 +188,7 @@ class ModelAhead(AheadPasses):
         self.blocks = () if passes.large or passes.windows != [None] else BLOCKS
 
     def prepare(self, features: tuple[int, ...], coming: Expected) -> None:
-        """Make the graphs that return these features, for the buffer capacities that the coming text needs."""
+        """Compile the graphs that return these features, for the buffer capacities that the coming text needs."""
         for count in self.blocks:
             for capacity in self._passes.capacities(coming, count):
                 self.graph(count, capacity, features, ahead=True)

@@ -1,7 +1,9 @@
 """The arguments of a compiled pass as NumPy arrays, whose small operations cost less than torch's.
 
-Letters in shapes: R rows, P rows of the pass (the spare ones come last), S scratch rows, C columns of the
-buffers.
+A row is one token position in a pass. A pass may have spare rows, whose results are ignored, to fill up its size.
+
+Letters in shapes: R rows, P rows of the pass including spare ones (the spare ones come last unless a function says
+otherwise), S scratch rows, C columns of the buffers.
 """
 
 import numpy as np
@@ -64,11 +66,12 @@ def chain_bias(start: int, rows: int, shape: int, capacity: int) -> np.ndarray:
 
 
 def ahead_bias(start: int, spare: int, shape: int, capacity: int, count: int) -> np.ndarray:
-    """The bias [P, C + P + count - 1] for a call that reads P rows and then ``count`` - 1 rows one by one.
+    """The bias [P, C + P + count - 1] for a call that reads P rows and then ``count`` - 1 further rows one by one.
 
-    The first ``spare`` of the P rows are spare, and each of these sees only itself. Every other row sees the first
-    ``start`` columns, the rows before it and itself, but no spare row. The last line also serves the rows that are read
-    one by one."""
+    Here the spare rows come first: the first ``spare`` of the P rows, each of which sees only itself. Every other row
+    sees the first ``start`` columns, the rows before it and itself, but no spare row. The last row of the bias also
+    serves the rows that are read one by one.
+    """
     added = np.full((shape, capacity + shape + count - 1), HIDDEN)
     added[spare:, :start] = 0
     for row in range(shape):
@@ -78,7 +81,8 @@ def ahead_bias(start: int, spare: int, shape: int, capacity: int, count: int) ->
 
 
 def _nothing_seen(rows: int, shape: int, capacity: int) -> np.ndarray:
-    """A bias [P, C + P] in which each spare row sees itself and the first ``rows`` rows see nothing."""
+    """A bias [P, C + P] to begin with: the first ``rows`` rows see nothing, and each spare row after them sees
+    itself."""
     added = np.full((shape, capacity + shape), HIDDEN)
     for row in range(rows, shape):
         added[row, capacity + row] = 0

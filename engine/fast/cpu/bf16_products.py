@@ -1,14 +1,16 @@
 """Products of fp32 rows with matrices of bf16 numbers, computed by a CPU's bf16 units without rounding the rows.
 
-Most published weights are bf16 numbers, and so are weights in 8 bits before their factors. An fp32 number has a
-mantissa of 24 bits, so it is the sum of three bf16 numbers, which have 8 bits each. A product of two bf16 numbers is
-exact in fp32. So the rows are split into three, all three are multiplied by the matrix in one product that sums in
-fp32, and the three results are added. No bit of the matrix or of the rows is lost, except that parts smaller than
-2^-126 count as 0. The matrix takes half of the memory that it would take as fp32.
+Most published weights are bf16 numbers. Weights in 8 bits are bf16 numbers too, as long as they have not been
+multiplied by their factors. An fp32 number has a mantissa of 24 bits, so it is the sum of three bf16 numbers, whose
+mantissas have 8 bits each. A product of two bf16 numbers is exact in fp32. So each row is split into three bf16 parts,
+all parts are multiplied by the matrix in one product that sums in fp32, and the three results are added. No bit of the
+matrix or of the rows is lost, except that parts smaller than 2^-126 become 0. The matrix takes half of the memory that
+it would take as fp32.
 
-Which kernel multiplies depends on the processor and on the number of rows, and a kernel might round where another does
-not. So every number of rows that a pass may have is tried first, with rows and a matrix whose products no kernel may
-round; that takes a second and is done once per machine.
+Which kernel OpenVINO uses depends on the processor and on the number of rows, and some kernels might round the
+products. So a test first multiplies every number of rows that a pass may have. Its rows and its matrix have exact
+products that fit into fp32, so any other result shows that a kernel has rounded. The test takes a second and runs once
+per machine.
 """
 
 from __future__ import annotations
@@ -30,21 +32,23 @@ from engine.remembered import Remembered
 log = logging.getLogger(__name__)
 
 LEAST = 100_000
-"""Numbers in a matrix; for a smaller one, splitting the rows costs more than it saves."""
+"""The least number of elements of a matrix whose products are split. For smaller matrices, splitting the rows costs
+more time than it saves."""
 EIGHT_BITS = 127  # the largest number in a row of 8-bit weights; its factor is chosen so
 SAMPLE = 8  # rows that are tested first, so that most unsuitable matrices are rejected quickly
 CLEARLY = 0.95
 """Products in bf16 must take less than this share of the time of fp32 products."""
 COUNTS = (*range(1, 65), *range(72, PREFILL_ROWS + 1, 8))
-"""Numbers of rows that are tried. Passes have no other numbers, because ``engine.fast.cpu.row_shape`` rounds larger
-ones up."""
+"""The numbers of rows for which a test must show that no bit is lost. Passes have no other numbers of rows, because
+``engine.fast.cpu.row_shape`` rounds larger ones up."""
 PROVEN = Remembered("bf16_products.json")
 
 
 @cache
 def bf16_pays() -> bool:
-    """Whether this CPU multiplies rows by bf16 matrices faster than by fp32 matrices, and loses no bit. The time is
-    measured once per process. The fastest round counts, because other work can only make a round slower."""
+    """Whether this CPU multiplies rows by bf16 matrices faster than by fp32 matrices, and loses no bit. Both times are
+    measured once per process, each as the shortest of several rounds, because other work can only make a round
+    slower."""
     try:
         if "BF16" not in core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
             return False
@@ -56,7 +60,7 @@ def bf16_pays() -> bool:
 
 
 def _proven() -> bool:
-    """Whether bf16 products lose no bit for any number of rows in COUNTS; tried once per machine."""
+    """Whether bf16 products lose no bit for any number of rows in COUNTS; tested once per machine."""
     return once_per_machine(PROVEN, lambda: lossless(multiply_in_thirds, COUNTS))
 
 
@@ -71,8 +75,8 @@ def once_per_machine(memory: Remembered, holds: Callable[[], bool]) -> bool:
 
 
 def machine() -> str:
-    """A text that names everything that OpenVINO's choice of kernels depends on: processor, version, threads,
-    limits."""
+    """A text that names everything that OpenVINO's choice of kernels depends on: the processor, OpenVINO's version, the
+    number of threads, and environment variables that limit the instruction set."""
     import openvino
 
     limits = [os.environ.get(f"{prefix}_MAX_CPU_ISA", "") for prefix in ("ONEDNN", "DNNL")]
@@ -85,11 +89,13 @@ Multiply = Callable[[np.ndarray], np.ndarray]
 
 
 def lossless(making: Callable[[np.ndarray], Multiply], counts: Sequence[int]) -> bool:
-    """Whether products with a matrix [N, K] are exact, bit for bit, for these numbers of rows.
+    """Whether products of rows with a matrix [N, K] are exact, bit for bit, for each of these counts of rows.
 
-    The numbers of rows and matrix are chosen so that a sum in fp32 has to round nowhere, in whichever order a kernel
-    adds: each of the three parts of a row gives whole multiples of a power of two, fewer than 2^24 of them, and the
-    large parts cancel. So any difference from the exact product is a bit that the kernel lost."""
+    The elements of the test's rows and matrix are chosen so that a sum in fp32 has to round nowhere, in whichever order
+    a kernel adds: each of the three parts of a row contributes whole multiples of a power of two, fewer than 2^24 of
+    them, and the large parts cancel. So any difference from the exact product is a bit that the kernel lost.
+    making(matrix): returns the function that multiplies rows by the matrix.
+    """
     rows, matrix = _telling_rows(max(counts)), _telling_matrix()
     exact = rows.astype(np.float64) @ matrix.T.astype(np.float64)
     multiply = making(matrix)
@@ -101,7 +107,7 @@ _OUTPUTS = 256
 
 
 def _telling_rows(count: int) -> np.ndarray:
-    """Rows [count, 2 * _HALF] of whole numbers of 24 bits, which need all three bf16 parts."""
+    """Rows [count, 2 * _HALF] of 24-bit integers, which need all three bf16 parts."""
     numbers = np.random.default_rng(0)
     high = numbers.integers(2**7 + 1, 2**8 - 1, (count, _HALF)) << 16
     # a rest of 15 bits, so that its upper 8 bits are multiples of 2^7
@@ -111,7 +117,8 @@ def _telling_rows(count: int) -> np.ndarray:
 
 
 def _telling_matrix() -> np.ndarray:
-    """A matrix [_OUTPUTS, 2 * _HALF] whose second half is minus its first half, so the rows' high parts cancel."""
+    """A matrix [_OUTPUTS, 2 * _HALF] whose second half is minus its first half. So the high parts of ``_telling_rows``,
+    which are the same in both halves of a row, cancel in every product."""
     first = np.random.default_rng(1).integers(-3, 4, (_OUTPUTS, _HALF))
     return np.concatenate([first, -first], 1).astype(np.float32)
 
@@ -123,9 +130,9 @@ def multiply_in_thirds(matrix: np.ndarray) -> Multiply:
 
 
 def multiplied(matrix: np.ndarray, change: Callable[[object], int]) -> Multiply:
-    """The function that multiplies rows by this matrix [N, K] on the threads of this process, in a changed OpenVINO
-    model. change: rewrites the model of this one product and returns how many products or matrices it replaced. Raises
-    ValueError unless that is 1."""
+    """Return the function that multiplies rows by this matrix [N, K] on the threads of this process. The function runs
+    an OpenVINO model of this one product, which ``change`` has rewritten. change: rewrites a model and returns the
+    number of products or matrices that it replaced. Raises ValueError unless this number is 1."""
     import openvino
     from openvino import opset13 as ops
 
@@ -148,7 +155,7 @@ class Bf16Matrix:
 
 def split_products(model) -> int:
     """Replace an OpenVINO model's products with large matrices by products of bf16 parts; return how many were
-    replaced. A product stays in fp32 if its matrix would lose a bit."""
+    replaced. A product stays in fp32 if its matrix cannot be written as bf16 numbers without losing a bit."""
     thirds: dict[tuple, object] = {}
     count = 0
     for node in model.get_ordered_ops():
@@ -233,7 +240,8 @@ def _product(thirds, matrix: Bf16Matrix, rank: int):
 
 
 def _trial_pass(split: bool):
-    """A function that runs five rows through four matrix products. split: in bf16 parts instead of fp32."""
+    """Return a function that runs five rows through four matrix products, for timing. split: whether the products are
+    computed in bf16 parts instead of fp32."""
     import openvino
     from openvino import opset13 as ops
 

@@ -1,9 +1,9 @@
 """Holds the compiled graphs of a process, except for one graph per model, within a budget of bytes.
 
-Each compiled graph packs a copy of the weights for itself. A model needs one graph, which takes passes of all sizes;
-every other graph only saves time. So these other graphs share one budget. A graph is made while there is room for it.
-When there is no room, passes do without the graph, until so many passes have done without it that it is worth the time
-of making it. Then the least recently used graphs are dropped.
+Each compiled graph packs a copy of the weights for itself. A model needs one graph, which serves passes of all sizes;
+every other graph only saves time. So these other graphs share one budget. A graph is compiled while there is room for
+it. When there is no room, passes are computed without the graph, more slowly. Once many passes have lacked the same
+graph, compiling it is worth the time: it is compiled, and the least recently used graphs are dropped.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ SETTING = "DRAFTSCOPE_GRAPH_MEMORY"
 USUAL = "1 GB"
 UNITS = {"MB": 10**6, "GB": 10**9}
 LACKING = 300
-"""Passes that do without a graph before other graphs are dropped to make room for it. The graph saves a pass about a
-millisecond, and making the graph takes some hundred times as long."""
+"""The number of passes that must have lacked a graph before other graphs are dropped to make room for it. A graph saves
+a pass about a millisecond, and compiling it takes some hundred times as long."""
 AHEAD = 0.5
-"""Share of the budget that may be filled with graphs which no pass has wanted yet."""
+"""Share of the budget that graphs may fill if they are compiled in advance, before a pass needs them."""
 SPARED = 0.15
-"""Share of the budget that may be filled while a server tries in advance the drafters that its visitors may use."""
+"""Share of the budget that may be filled while a server, before it has visitors, tries the drafters that they may
+use."""
 MOST_NOTES = 4096  # graphs of which the budget remembers that passes lacked them
 
 
@@ -67,8 +68,9 @@ class Budget:
             return entry
 
     def lacks(self, key: Key, needed: int, ahead: bool) -> bool:
-        """Whether a pass must do without this graph of about ``needed`` bytes, for lack of room. Counts the passes that
-        do. ahead: the graph would be made before a pass needs it."""
+        """Whether a pass must do without this graph of about ``needed`` bytes, because there is no room. Each such
+        answer is counted for the graph, unless ``ahead``. ahead: the graph would be compiled in advance, before a pass
+        needs it."""
         with self._lock:
             most = self.most * self._share
             if needed > most:
@@ -103,8 +105,9 @@ class Budget:
 
     @contextmanager
     def making(self, wait: bool) -> Iterator[bool]:
-        """A context in which one thread at a time makes graphs. Its value is whether this thread may make one. wait:
-        wait until no other thread makes a graph; if false, the value is False while another thread does."""
+        """A context in which one thread at a time compiles graphs. The context's value is whether this thread may
+        compile one. wait: whether to wait until no other thread compiles a graph; without waiting, the value is False
+        while another thread does."""
         free = self._making.acquire(blocking=wait)
         try:
             yield free
@@ -131,8 +134,8 @@ class Budget:
         return True
 
     def drop(self, family: int) -> None:
-        """Drop all graphs of this family. Python calls this when it frees the family, which may happen in the middle of
-        another ``drop`` or ``put``."""
+        """Drop all graphs of the ``Family`` with this number. Python calls this when it frees the family, which may
+        happen in the middle of another ``drop`` or ``put``."""
         gone: list[Sized] = []
         with self._lock:
             self._let_go([key for key in list(self._held) if key[0] == family], gone)
@@ -153,7 +156,7 @@ _families = count()
 
 
 class Family(Generic[T]):
-    """The graphs of one kind of one model. The budget may drop any of them."""
+    """All graphs of the same kind that belong to the same model. The budget may drop any of them."""
 
     def __init__(self, budget: Budget | None = None) -> None:
         """budget: None for the budget of this process."""
@@ -168,11 +171,12 @@ class Family(Generic[T]):
         return self._budget.held((self._number, key))
 
     def of(self, key: Hashable, make: Callable[[], T | None], ahead: bool = False) -> T | None:
-        """The graph with this key, made now if it is not held and there is room for it; None while passes must do
-        without.
+        """Return the graph with this key. If the budget does not hold the graph but has room for it, compile it now.
+        Return None if there is no room, if the graph cannot be used, or if another thread is compiling a graph and
+        ``ahead`` is false.
 
-        make: makes the graph, or returns None if the graph cannot be used; then it is not called for this key again.
-        ahead: the graph is made before a pass needs it.
+        make: compiles the graph, or returns None if the graph cannot be used; then ``make`` is not called for this key
+        again. ahead: compile the graph in advance, before a pass needs it.
         """
         budget, place = self._budget, (self._number, key)
         graph = budget.held(place)

@@ -19,12 +19,13 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 SMALL = 2**14
-"""An argument of up to this many elements is copied into memory that is kept for arguments of its shape. That takes
-less time than giving the graph a new tensor."""
+"""An argument of up to this many elements is copied into memory that the graph keeps for the argument of this index and
+shape. That takes less time than giving the graph a new tensor."""
 MOST_HALVED = 10**8
-"""Larger graphs, in bytes, have no second graph on half of the threads, because it would hold the weights once more."""
+"""The largest size, in bytes, of a graph that is compiled a second time, for half of the threads. The second graph
+holds the weights once more, which would be too much for larger graphs."""
 MOST_PLACES = 64
-"""Pieces of such memory that a graph keeps, one for each argument and shape."""
+"""The most pieces of memory that a graph keeps for its small arguments, one for each argument and shape."""
 
 
 def shared(array: np.ndarray):
@@ -35,8 +36,9 @@ def shared(array: np.ndarray):
 
 
 class Calls:
-    """A compiled graph, called by one thread at a time. It runs on half of its threads while two pieces of
-    work run at once, and while other processes slow it down (``engine.fast.cpu.pace``)."""
+    """A compiled graph, called by one thread at a time. It runs on half of the process's threads while another piece of
+    work runs at the same time (``engine.core.threads.halved``), and while other processes slow it down
+    (``engine.fast.cpu.pace``)."""
 
     def __init__(self, graph: Compiled) -> None:
         self._graph, self._lock = graph, Lock()
@@ -61,7 +63,7 @@ class Calls:
         take: Callable[..., T],
         columns: list | None = None,
     ) -> T:
-        """Run the graph, and return the result of ``take`` on the outputs whose numbers are in ``wanted``.
+        """Run the graph, and return the result of ``take`` on the outputs with the indices ``wanted``.
 
         given: the first arguments. columns: the other arguments, as OpenVINO tensors; they are handed over only if the
         list is another object than in the last call. take: must copy the outputs, because the next call overwrites
@@ -79,8 +81,9 @@ class Calls:
             return take(*outputs)
 
     def _request(self, half: bool) -> "_Request":
-        """The request on all threads. half: on half of them, if there are several and there is room for another
-        graph."""
+        """Return the inference request of the graph on all threads, or, if ``half`` is true, of the second graph on
+        half of the threads. There is no second graph if there is only one thread, if the graph is too large, or if the
+        budget has no room."""
         if not half or threads() == 1 or self.nbytes > MOST_HALVED:
             return self._whole
         half_graph = self._halved.of("half", self._half)
@@ -102,7 +105,7 @@ class _Half:
 
 
 class _Request:
-    """A compiled graph, with the arguments of its last call."""
+    """An OpenVINO inference request of a compiled graph, which still holds the arguments of its last call."""
 
     def __init__(self, model) -> None:
         self._request = model.create_infer_request()

@@ -1,4 +1,7 @@
-"""Keys and values of all layers in one buffer, which both the compiled graphs and the module read."""
+"""Keys and values of all layers in one buffer, which both the compiled graphs and the module read.
+
+A column is the keys and values of one token position.
+"""
 
 import weakref
 
@@ -11,22 +14,24 @@ from engine.fast.cpu.row_shape import RowShape
 from engine.model.cache import KVCache, KVLayer
 
 FIRST = 128
-"""First capacity, in columns, for a text of a small model; a full buffer doubles. So there are few capacities, and the
-ahead graphs need one graph for each."""
+"""The capacity, in columns, with which the text of a small model begins; a full buffer doubles. So texts have only few
+different capacities. That saves memory, because a drafting graph (``engine.fast.cpu.ahead``) serves only one
+capacity."""
 
 STEP = 128
-"""Other capacities are multiples of this number, so that a graph's preparations for one size also serve the next
-text."""
+"""All capacities are multiples of this number. So texts of similar length get the same capacity, and what a graph has
+prepared for one text's buffer serves the next text too."""
 
 MOST_FREE = 4
-"""Buffers of one size that a model keeps from texts that have ended."""
+"""The most buffers of one size that a model keeps for new texts after the buffers' own texts have ended."""
 MOST_FREE_BYTES = 2**26
-"""Bytes of all such buffers of a model."""
+"""The most bytes of all buffers together that a model keeps for new texts."""
 
 
 class Buffer:
-    """The memory for the columns of one text: keys and values of N layers. numbers: [2 N, Hkv, C, D]. given: the same
-    memory as the arguments of a compiled graph, k and v of each layer, [1, Hkv, C, D]."""
+    """The memory for the columns of one text: keys and values of N layers. numbers: one tensor [2 N, Hkv, C, D] over
+    this memory. given: the same memory as arguments of a compiled graph, keys and values of each layer, [1, Hkv, C,
+    D]."""
 
     def __init__(self, *shape: int) -> None:
         self.numbers = torch.zeros(*shape)
@@ -39,8 +44,8 @@ class Buffer:
 
 
 class Buffers:
-    """The buffers of one model. Buffers of texts that have ended are used again: their memory is in place, and the
-    graph that read a buffer last still holds it as its argument."""
+    """The buffers of one model. A buffer whose text has ended serves a new text. That saves time: its memory is
+    allocated already, and the graph that read the buffer last still has it set as an argument."""
 
     def __init__(self) -> None:
         self._free: dict[torch.Size, list[Buffer]] = {}
@@ -62,8 +67,8 @@ class Buffers:
 
 
 class Columns(KVCache):
-    """The columns of one text, in one of the model's buffers. shape: decides how many rows each pass over the text
-    has."""
+    """The columns of one text, in one of the model's buffers. shape: the ``RowShape`` that decides how many rows each
+    pass over the text has."""
 
     def __init__(
         self,
@@ -100,14 +105,15 @@ class Columns(KVCache):
         return self._buffer.between(first, stop)
 
     def write(self, first: int, start: int, fresh: np.ndarray, count: int) -> None:
-        """Write the first ``count`` rows of ``fresh`` to the columns from ``start`` on. fresh: k and v [2 n, Hkv, R, D]
-        of n layers, of which ``first`` is the first. The number of columns in use stays the same."""
+        """Write the first ``count`` rows of ``fresh`` to the columns from ``start`` on. fresh: keys and values [2 n,
+        Hkv, R, D] of n consecutive layers. first: the index of the first of these layers. The number of columns in use
+        stays the same."""
         layers = slice(2 * first, 2 * first + len(fresh))
         self._array[layers, :, start : start + count] = fresh[:, :, :count]
 
     def append(self, fresh: np.ndarray, count: int) -> None:
-        """Write the first ``count`` rows of ``fresh`` [2 N, Hkv, R, D] behind the columns in use. The caller has
-        reserved the room."""
+        """Write the first ``count`` rows of ``fresh`` [2 N, Hkv, R, D] directly after the columns in use. The caller
+        has reserved the room."""
         start = self.length
         self._array[:, :, start : start + count] = fresh[:, :, :count]
         self.length = start + count
@@ -136,8 +142,8 @@ def doubled(capacity: int, columns: int) -> int:
 
 
 def capacities(coming: Expected, rows: int) -> list[int]:
-    """The capacity that a small model's passes over ``rows`` rows need after the prompt, and its double if the text may
-    grow so long. Few texts need a third capacity."""
+    """The buffer capacities that a small model's passes over ``rows`` rows need in the coming text: the capacity that
+    holds the prompt and, if the text may outgrow that, its double. A third capacity is seldom needed and left out."""
     first = doubled(FIRST, coming.prompt + rows)
     return [first, 2 * first] if coming.length + rows > first else [first]
 

@@ -31,14 +31,14 @@ from engine.model.session import UNREAD, Session
 log = logging.getLogger(__name__)
 
 PARTS = 3
-"""So many passes with one of the numbers of rows that have graphs of their own take less time than one pass with
-another number."""
+"""This many passes over a frequent number of rows, which has a graph of its own, take less time than one pass over
+another number of rows."""
 
 
 class CompiledModel(LanguageModel):
     """A language model whose full passes are those of ``CompiledPasses``: the same weights, and the same logits up to
-    rounding. Passes through some of a small model's layers use ``CompiledStretches`` if these were prepared. Other
-    passes go through the module, on the same columns."""
+    rounding. Passes through only some layers of a small model use ``CompiledStretches`` if these were compiled in
+    advance. All other passes go through the torch module, on the same KV columns."""
 
     torch_threads = 1
     """torch does only small operations; while waiting for more, its threads would spin beside OpenVINO's."""
@@ -73,7 +73,8 @@ class CompiledModel(LanguageModel):
         return self.passes.columns(capacity)
 
     def read_view(self, tokens: Sequence[int], mask: RowMask, columns: Columns) -> Tensor:
-        """Read R tokens behind the columns of a view; returns their logits [R, V]."""
+        """Read R tokens through a cache view (``engine.model.cache_view``), with the compiled graph; returns their
+        logits [R, V]. columns: the view's KV columns, to which the tokens' keys and values are added."""
         graphs = self.passes.graphs_with(())
         inputs = torch.tensor(self.readable(tokens))
         return self.passes(inputs, mask, columns, graphs, (), None)[0]
@@ -85,10 +86,12 @@ class CompiledModel(LanguageModel):
         self._prepare(pairwise(sorted({0, *exits})), (1,))
 
     def _prepare(self, parts: Iterable[tuple[int, int]], rows: Sequence[int]) -> None:
-        """Make the stretches of a small model for passes of these numbers of rows.
+        """Compile a small model's stretches of layers for passes over these numbers of rows. parts: for each stretch,
+        its first layer and the layer after its last.
 
-        A large model gets none: its stretches would hold the weights of its layers once more, and would take only 6 to
-        10 % off the time of a step (measured with the drafter ``del`` and 135 M parameters)."""
+        A large model gets no stretches. They would hold the weights of its layers once more, and would save only 6 to
+        10 % of the time of a step (measured with the drafter ``del`` and 135 M parameters).
+        """
         if self.passes.large:
             return
         try:
@@ -190,8 +193,8 @@ class CompiledSession(Session):
         return chain
 
     def _ahead(self, tokens: Sequence[int], count: int) -> ReadChain | None:
-        """Read tokens after all columns, scratch rows included, and ``count`` - 1 further rows; None without a
-        graph."""
+        """Read the tokens after all columns (committed or scratch), and then ``count`` - 1 more tokens that the graph
+        chooses itself. Return None if there is no graph for this."""
         start = self.length + self.rows
         self._cache.reserve(start + len(tokens) + count - 1)
         graph = self.model.ahead.graph(count, self._cache.capacity, self.features)
@@ -209,8 +212,9 @@ class CompiledSession(Session):
         return passes(given, mask, self._cache, self._graphs[features], features, last)
 
     def _keeps(self, begun: Begun) -> bool:
-        """Whether the pass goes on from the drafter's rows. It does not where the remaining layers are not compiled: a
-        whole pass over the same rows then takes less time."""
+        """Whether the target's pass goes on from the hidden states at which the drafter stopped. It does not if the
+        remaining layers have no compiled stretches, because a full compiled pass over the same rows then takes less
+        time."""
         way = self.model.stretches.way(Layers(first=begun.layer))
         return way is not None and super()._keeps(begun)
 
@@ -233,9 +237,10 @@ class CompiledSession(Session):
 
 
 def compiled_model(module, tokenizer, name: str) -> CompiledModel | None:
-    """The compiled model. If the module cannot be compiled, the reason is logged and None is returned.
+    """Return the compiled model. If the module cannot be compiled, log the reason and return None.
 
-    Raises UserError for an invalid setting."""
+    Raises UserError for an invalid setting.
+    """
     try:
         return CompiledModel(module, tokenizer, name)
     except UserError:

@@ -1,7 +1,8 @@
-"""Compiled passes of a drafter's own small module over a text on a CPU; its rows see the columns of earlier rows.
+"""Compiled passes of a small module that belongs to a drafter. The module reads a text on a CPU, pass by pass, and each
+row attends to the keys and values (columns) of the rows of earlier passes.
 
-Letters in shapes: R rows, P rows of the pass (the spare ones come last), C columns of the buffers, D head size, N
-layers.
+Letters in shapes: R rows, P rows of the pass (the spare ones come last), C columns of the buffers, H heads, Hkv KV
+heads, D head size, N layers.
 """
 
 from __future__ import annotations
@@ -46,12 +47,13 @@ class Attention:
 
     @property
     def fresh(self) -> Tensor:
-        """Keys and values of the rows themselves, [2 N, Hkv, R, D]."""
+        """The keys and values of the rows of this pass, [2 N, Hkv, R, D]."""
         return torch.cat(self._fresh)
 
 
 class CompiledReader:
-    """The pass of one module, compiled for any number of rows and, if the module is small, again for frequent numbers.
+    """A module's pass, compiled once for any number of rows and, if the module is small, once more for each frequent
+    number of rows.
 
     sizes: the numbers of rows that have graphs of their own. graphs: see ``Graphs``.
     """
@@ -68,10 +70,11 @@ class CompiledReader:
     ) -> None:
         """Compile the module. Raises the exceptions of ``compiled``.
 
-        graph: its arguments are those that ``rows`` returns, then bias and columns as in ``Attention``. shape: N, Hkv
-        and D of the columns. rows(R): example arguments for R rows, no two rows alike. described: see ``compiled``.
-        parameters: the number of the module's weights. usual: frequent numbers of rows, ascending. capacity: of the
-        columns that a text begins with."""
+        graph: the module; its arguments are those that ``rows`` returns, then bias and columns as in ``Attention``.
+        shape: N, Hkv and D of the columns. rows(R): example arguments for R rows, no two rows alike. described: see
+        ``compiled``. parameters: the number of the module's weights. usual: frequent numbers of rows, ascending.
+        capacity: the number of columns with which a text's buffer begins.
+        """
         self._shape, self._rows, self._capacity = shape, rows, capacity
         self._buffers = Buffers()
         self._change = change_in_rows(shape[0], parameters)
@@ -104,6 +107,6 @@ class CompiledReader:
         wanted: Sequence[int],
         take: Callable[..., T],
     ) -> T:
-        """Run one pass over P rows. given: the arguments before the columns. wanted, take: as for ``Calls``, whose
-        result is returned."""
+        """Run one pass over P rows. given: the module's arguments up to and including the bias. wanted, take: arguments
+        of ``Calls``, whose result is returned."""
         return self.graphs.of(len(given[0]))(given, wanted, take, columns.given)

@@ -28,7 +28,7 @@ def check(module: nn.Module) -> None:
 
 
 class _Asked(RowMask):
-    """A mask that records the sliding windows for which the module requested it."""
+    """A mask that records each sliding window for which the module has requested the mask."""
 
     def __init__(self) -> None:
         super().__init__(0, [0, 1], [0b1, 0b11], _CPU)

@@ -54,8 +54,9 @@ def fewest_that_pays(milliseconds: dict[int, float]) -> int:
 
 
 def timed(passes: Mapping[K, Callable[[], object]]) -> dict[K, Sequence[float]]:
-    """The times of each pass in seconds, one for each of ``ROUNDS`` rounds. The passes take turns, so that a busy
-    moment affects all of them. A round before these warms up."""
+    """The times of each pass in seconds, one for each of ``ROUNDS`` rounds. In every round all passes run, one after
+    the other, so that a busy moment of the machine affects all of them. One further round comes first as a warm-up and
+    is not returned."""
     seconds: dict[K, list[float]] = {count: [] for count in passes}
     for _ in range(ROUNDS + 1):
         for count, run in passes.items():
@@ -66,7 +67,7 @@ def timed(passes: Mapping[K, Callable[[], object]]) -> dict[K, Sequence[float]]:
 
 
 def _trial_pass(count: int) -> Callable[[], object]:
-    """A function that runs one row through a few matrix products, on ``count`` threads."""
+    """Return a function that runs one row through a few matrix products, on ``count`` threads, for timing."""
     request = _trial_model(count).create_infer_request()
     row = np.zeros((1, WIDTH), np.float32)
     return lambda: request.infer([row])

@@ -1,8 +1,8 @@
 """Graphs of one function: one for all sizes and, for a small model, one for each frequent number of rows.
 
 A graph prepares all of its operations anew for a pass that has other sizes than the last one. A graph for one number of
-rows does so only where the number of columns changes, which is seldom within a text. Each graph holds a copy of the
-weights, so a graph for one number of rows is made only while ``engine.fast.cpu.budget`` has room for it.
+rows does so only when the number of columns changes, which is seldom within a text. Each graph holds a copy of the
+weights, so a graph for one number of rows is compiled only while ``engine.fast.cpu.budget`` has room for it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from engine.fast.cpu.store import tried
 SIZES = (1, 5, 9, 13, 17)
 """Frequent numbers of rows: the root, alone or with 4, 8, 12 or 16 nodes."""
 MOST_PARAMETERS = 20_000_000
-"""For a model with more parameters, copies of the fp32 weights would take more memory than they are worth."""
+"""The most parameters of a small model. For a larger model, further copies of the fp32 weights would take more memory
+than the time that they save is worth."""
 STORED_SIZES = (1, 4)
-"""Frequent numbers of rows for a larger model whose weights are read as they are stored, in a fifth of the memory.
-Passes of one to four rows take about the same time; making such a graph takes seconds."""
+"""The frequent numbers of rows of a larger model whose weights are read as they are stored, so that a copy takes only a
+fifth of the memory. There are only two, because passes of one to four rows take about the same time, and compiling a
+graph takes seconds."""
 
 
 @dataclass(frozen=True)
@@ -38,23 +40,28 @@ class Size:
 def fixed_sizes(
     parameters: int, sizes: Sequence[int] = SIZES, stored: bool = False
 ) -> Sequence[int]:
-    """The numbers of rows for which a model with this many parameters has graphs of their own. sizes: these numbers for
-    a small model. stored: whether the weights are read as they are stored."""
+    """The numbers of rows for which a model with this many parameters gets a graph of its own. sizes: the answer for a
+    small model. stored: whether the model's weights are read as they are stored."""
     if is_large(parameters):
         return STORED_SIZES if stored else ()
     return sizes
 
 
 def is_large(parameters: int) -> bool:
-    """Whether a model with this many parameters is large: it has few graphs, and no pass waits until one is made."""
+    """Whether a model with this many parameters is large. A large model has few graphs, and no pass waits until one is
+    compiled."""
     return parameters > MOST_PARAMETERS
 
 
 class Graphs:
-    """The graph of one function for all sizes, and its graphs for single numbers of rows. general: the graph for all
-    sizes. make(rows): compiles a graph for this number of rows. rows: the numbers that may have such a graph, made on
-    first use. example(rows): arguments on which it must agree with the graph for all sizes. awaited: whether a pass
-    waits while its graph is made; if not, graphs are made only in advance, by ``of(rows, ahead=True)``."""
+    """The graphs of one function: a general graph that serves passes of all sizes, and graphs for single numbers of
+    rows.
+
+    general: the general graph. make(rows): compiles the graph for this number of rows. rows: the numbers of rows that
+    may have a graph, which is compiled at first use. example(rows): arguments on which that graph must agree with the
+    general graph. awaited: whether a pass waits while its graph is compiled; if not, graphs are compiled only in
+    advance, by ``of(rows, ahead=True)``.
+    """
 
     def __init__(
         self,
@@ -70,12 +77,12 @@ class Graphs:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the graph for all sizes."""
+        """Bytes of the general graph."""
         return self.general.nbytes
 
     def of(self, rows: int, ahead: bool = False) -> Calls:
-        """The graph for a pass of this many rows: a graph for this number if it is held or can be made, else the
-        general one. ahead: the graph is requested before a pass needs it."""
+        """Return the graph for a pass of this many rows: the graph for exactly this number, if the budget holds it or
+        it can be compiled, else the general graph. ahead: compile the graph in advance, before a pass needs it."""
         if rows not in self._rows:
             return self.general
         if not ahead and not self._awaited:
@@ -85,11 +92,12 @@ class Graphs:
         return self.general if graph is None else graph
 
     def _made(self, rows: int) -> Calls | None:
-        """A new graph for this number of rows; None if it cannot be made or differs from the graph for all sizes."""
+        """Compile the graph for this number of rows. Return None if that fails or if the graph's numbers differ from
+        the general graph's."""
         return tried(lambda: self._checked(self._make(rows), rows), f"{rows} rows", logging.INFO)
 
     def _checked(self, fixed: Calls, rows: int) -> Calls:
-        """The graph ``fixed``. Raises ArithmeticError if its numbers differ from those of the graph for all sizes."""
+        """Return the graph ``fixed``. Raises ArithmeticError if its numbers differ from those of the general graph."""
         arguments = self._example(rows)
         actual, expected = (graph(arguments, (0, 1), _copied) for graph in (fixed, self.general))
         for output, reference in zip(actual, expected, strict=True):
@@ -99,8 +107,9 @@ class Graphs:
 
 
 def any_columns(arguments: Callable[[Size], Sequence[Tensor]], rows: int) -> dict[int, list[int]]:
-    """The sizes of each argument of a graph for this number of rows and any number of columns, by the argument's
-    number. A size of -1 may vary. arguments(size): example arguments of a pass of this size."""
+    """The shapes of a graph's arguments if the number of rows is fixed and the number of columns is not: a dict from
+    the argument's index to its shape, in which -1 stands for a dimension that may vary. arguments(size): example
+    arguments of a pass of this size."""
     few, more = (arguments(Size(rows, columns)) for columns in (128, 256))
     return {
         number: [size if size == larger else -1 for size, larger in zip(*shapes, strict=True)]

@@ -15,8 +15,8 @@ def give_back() -> None:
 
 
 def not_wanted(address: int, size: int) -> None:
-    """Let the system drop the memory pages between an address and ``size`` bytes behind it. Pages of a file are read
-    from the file again when they are needed."""
+    """Let the system drop the ``size`` bytes of memory pages from an address on. Pages of a mapped file are read from
+    the file again when they are needed."""
     first, end = -(-address // PAGE) * PAGE, (address + size) // PAGE * PAGE
     if end > first:
         with suppress(OSError, AttributeError):

@@ -1,10 +1,11 @@
 """Writes a full pass of a transformers module as one stateless function of tensors.
 
-The keys and values of a session go in as arguments, and those of its new rows come out, so one compiled
-graph serves every session, any tree, and any number of rows and columns. The module's code is traced as
-it is: only its attention function, its cache and its mask are replaced.
+A session's keys and values are arguments of the function, and the keys and values of the pass's own rows are among its
+results. So one compiled graph serves every session, any tree, and any number of rows and columns. The module's code is
+traced as it is: only its attention function, its cache and its mask are replaced.
 
-Letters in shapes: R rows, C columns of the buffers, W hidden size, D head size, V vocabulary, N layers.
+Letters in shapes: R rows, C columns of the buffers, W hidden size, H heads, Hkv KV heads, D head size, V vocabulary, N
+layers.
 """
 
 from collections.abc import Sequence
@@ -35,12 +36,12 @@ class PassGraph(nn.Module):
         self._features = list(features)
 
     def forward(self, vectors: Tensor, positions: Tensor, looked: Tensor, *given: Tensor):
-        """Run the pass. Returns logits [len(looked), V], the rows' own k and v [2 N, Hkv, R, D], and the features, each
-        [R, W].
+        """Run the pass. Returns logits [len(looked), V], the rows' own keys and values [2 N, Hkv, R, D], and the
+        features, each [R, W].
 
         vectors: the rows' embeddings, [R, W]. positions: [R]. looked: indices of the rows that get logits. given: for
-        each window the bias [R, C + R] that is added to the scores; then k and v of each layer, [1, Hkv, C, D], which
-        are left out if C is 0.
+        each window the bias [R, C + R] that is added to the scores; then the keys and values of each layer, [1, Hkv, C,
+        D]. If C is 0, the keys and values are left out.
         """
         masks = dict(zip(self._windows, given, strict=False))
         columns = given[len(masks) :]
@@ -63,7 +64,7 @@ class PassGraph(nn.Module):
 
 
 class PassedColumns(CacheLayerMixin):
-    """One layer's columns in a pass. before: k and v of earlier rows, or None. fresh: k and v of the rows of the
+    """One layer's keys and values in a pass. before: those of earlier rows, or None. fresh: those of the rows of this
     pass."""
 
     is_sliding = False
@@ -151,8 +152,8 @@ def attended(
 def attended_after(
     before: Sequence[Tensor], queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor
 ) -> Tensor:
-    """Attention of R rows to C earlier columns and to each other; returns [1,H,R,D]. before: k and v [1,Hkv,C,D] of the
-    columns. keys, values: [1,Hkv,R,D], of the rows. bias: [R,C+R]."""
+    """Attention of R rows to C earlier columns and to each other; returns [1,H,R,D]. before: keys and values of the
+    columns, each [1,Hkv,C,D]. keys, values: [1,Hkv,R,D], of the rows. bias: [R,C+R], added to the scores."""
     keys, values = (torch.cat(pair, 2) for pair in zip(before, (keys, values), strict=True))
     return attended(queries, keys, values, bias)
 

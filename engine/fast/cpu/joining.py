@@ -1,7 +1,7 @@
 """Joins the products of the same rows with several matrices into one product with all of them.
 
-A layer multiplies the same rows by the matrices of query, key and value, and by two matrices of its MLP. One call
-starts its threads once and reads one long stretch of memory. The numbers stay the same.
+A layer multiplies the same rows by the matrices of query, key and value, and other rows by two matrices of its MLP. A
+joined product starts the threads only once and reads one long stretch of memory. The numbers stay the same.
 
 A joined matrix is not a second copy in memory: the module's own weights become parts of the joined one.
 """
@@ -81,8 +81,8 @@ def join(group: Sequence, joined, sizes: Sequence[int], transposed: bool = True)
 def _joined(
     matrices: Sequence[np.ndarray], own: Sequence[Tensor | None], outputs: int
 ) -> np.ndarray:
-    """The matrices joined along axis ``outputs``. own: the module's weights that share memory with the matrices, None
-    for an unknown one; if all are known, they become parts of the joined matrix."""
+    """Return the matrices joined along axis ``outputs``. own: for each matrix, the module's weight that shares memory
+    with it, or None if there is none. If every matrix has one, these weights become views into the joined matrix."""
     all_own = len(own) > 0 and all(
         weight is not None and weight.is_contiguous() and weight.shape == matrix.shape
         for weight, matrix in zip(own, matrices, strict=True)

@@ -5,7 +5,7 @@ turns of milliseconds, so a pass on all cores may take several times as long as 
 a pass is a little slower on a quiet machine, and often much faster on a busy one.
 
 A pass may also be slow because the caches do not hold its weights. Then no other process takes a core, and the system
-interrupts none of the threads.
+interrupts none of the threads. So a slow pass without interruptions is ignored.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ except ImportError:  # Windows
     resource = None
 
 SLOW = 2.0
-"""A pass is slow if it takes at least so many times the shortest time of the same pass."""
+"""A pass is slow if it takes at least this many times the shortest time of passes through the same graph with the same
+shape."""
 LATEST, MOST = 6, 3
-"""MOST of the LATEST passes may be slow; if more are slow, the next passes run on half of the threads."""
+"""Of the last LATEST passes, MOST may be slow. If more of them are slow, the next passes run on half of the threads."""
 STAY = 400  # passes on half of the threads, before all are tried again
 FORGIVE = 1.001  # growth of the shortest time with every pass: the machine may have changed
 GAIN = 0.9
-"""Passes on half of the threads must take less than this share of the time of the slow passes. If they do not, the slow
-passes had another cause, and half of the threads is not tried for a while."""
+"""On half of the threads, passes must take less than this share of the time of the slow passes. If they do not,
+something else made the passes slow, and for a while no pass runs on half of the threads."""
 
 
 def interruptions() -> int | None:
@@ -40,8 +41,9 @@ def interruptions() -> int | None:
 class Pace:
     """Decides on how many threads the next pass runs.
 
-    half: whether it runs on half of its threads. counted: returns the number of interruptions, as ``interruptions``
-    does."""
+    half: whether the next pass runs on only half of the process's threads. counted: returns the number of interruptions
+    so far, as the function ``interruptions`` does.
+    """
 
     def __init__(self, counted: Callable[[], int | None] = interruptions) -> None:
         self._counted, self._count = counted, counted()
@@ -52,7 +54,7 @@ class Pace:
         self._patience = STAY
 
     def saw(self, slowness: float) -> None:
-        """Take note of a pass. slowness: its time, divided by the shortest time of the same pass on all threads."""
+        """Record a pass. slowness: the pass's time, divided by the shortest time of such a pass on all threads."""
         interrupted = self._interrupted()
         if self.half:
             self._halved.append(slowness)
@@ -70,8 +72,8 @@ class Pace:
         return self._count is None or self._count != before
 
     def _end(self) -> None:
-        """Go back to all threads. If half of the threads did not help, ignore slow passes for a while, each time twice
-        as long as the time before."""
+        """Go back to all threads. If half of the threads did not help, ignore slow passes for a while, twice as long
+        each time as the time before."""
         if median(self._halved) > GAIN * median(slow for slow in self._latest if slow >= SLOW):
             self._ignored, self._patience = self._patience, 2 * self._patience
         else:
@@ -88,9 +90,11 @@ class Shortest:
         self._times: dict[tuple, float] = {}
 
     def slowness(self, shape: tuple, seconds: float, whole: bool) -> float:
-        """The time of a pass, divided by the shortest time so far of passes with this shape; 1.0 for the first pass.
+        """The time of a pass, divided by the shortest time so far of passes whose first argument has this shape; 1.0
+        for the first pass.
 
-        whole: whether the pass ran on all threads; only such times count as the shortest."""
+        whole: whether the pass ran on all threads; only the times of such passes can become the shortest time.
+        """
         shortest = self._times.get(shape, inf) * FORGIVE
         if whole:
             shortest = self._times[shape] = min(shortest, seconds)
@@ -98,4 +102,4 @@ class Shortest:
 
 
 PACE = Pace()
-"""The pace of this process: other work on the machine slows all of its passes."""
+"""The one ``Pace`` of this process. All passes share it, because other work on the machine slows them all."""

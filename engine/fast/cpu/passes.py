@@ -32,7 +32,7 @@ from engine.model.row_mask import RowMask
 _CPU = torch.device("cpu")
 _LOGITS, _FRESH, _FEATURES = 0, 1, 2  # outputs of a PassGraph; the features come last
 MOST_SETS = 4
-"""Sets of features that may have graphs for frequent numbers of rows, beside the graphs without features."""
+"""The most sets of features whose graphs for frequent numbers of rows are held, besides the graphs without features."""
 
 
 class Pass(Calls):
@@ -53,8 +53,8 @@ class FeatureGraphs:
 
 @dataclass(frozen=True)
 class Way:
-    """How a pass is computed. shape: the number of its rows, spare ones included. looked: indices of the rows that get
-    logits. wanted: the part of these logits that is returned."""
+    """How a pass is computed. graph: the compiled graph that runs it. shape: the number of rows, spare ones included.
+    looked: indices of the rows that get logits. wanted: the slice of these logits that is returned."""
 
     graph: Pass
     shape: int
@@ -63,13 +63,13 @@ class Way:
 
 
 class CompiledPasses:
-    """The compiled passes of one module, compared with the module's own passes.
+    """The compiled passes of one module. Each graph for all sizes is first tested against the module itself.
 
-    One graph takes passes of all sizes. If it does not return features that are requested, a new graph that returns
-    them replaces it. Small modules also have graphs for frequent numbers of rows: one group without features, and one
-    for each of the MOST_SETS sets of features that were used last.
+    One graph serves passes of all sizes. If features are requested that it does not return, a new graph that returns
+    them takes its place. Small modules also have graphs for frequent numbers of rows: one group of graphs without
+    features, and one group for each of the MOST_SETS sets of features that were used last.
 
-    The constructor raises NotConvertible, and whatever OpenVINO or the module raises while the graph is made.
+    The constructor raises NotConvertible, and whatever OpenVINO or the module raises while the graph is compiled.
     """
 
     def __init__(self, module: nn.Module) -> None:
@@ -94,7 +94,7 @@ class CompiledPasses:
 
     def columns(self, capacity: int) -> Columns:
         """Empty columns for a new text. capacity: how many columns a large model's text begins with; a small model's
-        text begins with FIRST."""
+        text begins with FIRST columns."""
         return self._columns(capacity if self.large else FIRST, self.row_shape())
 
     def capacities(self, coming: Expected, rows: int) -> list[int]:
@@ -111,15 +111,17 @@ class CompiledPasses:
         return self._embed.embedding_dim
 
     def described(self, what: object) -> str:
-        """A text that identifies a graph of the module; the name of the graph's file depends on it. what: the graph."""
+        """A text that identifies a graph of the module. The name of the graph's file in the cache folder depends on
+        this text. what: tells this graph from other graphs of the module."""
         return f"{type(self._module).__name__} {what} {self._module.config.to_json_string()}"
 
     def row_shape(self) -> RowShape:
-        """A new row shape for the passes of one session, or for its passes through one stretch of layers."""
+        """A new ``RowShape``, which decides the sizes of one session's passes, or of its passes through one stretch of
+        layers."""
         return RowShape(self._change, self.sizes, 0 if self.large else SWITCH)
 
     def shared_row_shape(self) -> RowShape:
-        """A new row shape for one session's passes through a graph that serves every number of rows."""
+        """A new ``RowShape`` for one session's passes through a single graph that serves every number of rows."""
         return RowShape(self._change)
 
     def windows_of(self, layers: Layers) -> list[int | None]:
@@ -136,8 +138,9 @@ class CompiledPasses:
             self._module.set_attn_implementation(PLAIN)
 
     def prepare(self, features: tuple[int, ...], most_rows: int) -> None:
-        """Make the graphs that return these features: the graph for all sizes, and those for the frequent numbers of
-        rows that passes of up to ``most_rows`` rows use. Raises the exceptions of the constructor."""
+        """Compile the graphs that return these features, before a pass needs them: the graph for all sizes, and graphs
+        for frequent numbers of rows. A graph for a frequent number is compiled if passes of up to ``most_rows`` rows
+        use that number. Raises the exceptions of the constructor."""
         feature_graphs = self.graphs_with(features)
         for rows in self.sizes:
             if rows <= rounded(most_rows, self.sizes):
@@ -152,11 +155,12 @@ class CompiledPasses:
         features: tuple[int, ...],
         last: int | None,
     ) -> tuple[Tensor | None, Tensor | None]:
-        """Read R rows; returns logits [last, V] and features [R, n*W], and adds the rows' k and v to the columns.
+        """Read R rows; returns logits [last, V] and features [R, n*W], and adds the rows' keys and values to the
+        columns.
 
         inputs: token ids [R] or vectors [R, W]. feature_graphs: graphs that return at least ``features``. last: how
-        many of the last rows get logits; None means all. For 0 the logits are None, and for no features the features
-        are None.
+        many of the last rows get logits; None means all. With ``last`` 0 the returned logits are None, and without
+        ``features`` the returned features are None.
         """
         way = self._way(len(inputs), columns, feature_graphs, last)
         return self._passed(inputs, mask, columns, features, last, way)
@@ -210,9 +214,10 @@ class CompiledPasses:
         return self._embed(inputs).detach().numpy()
 
     def graphs_with(self, features: tuple[int, ...]) -> FeatureGraphs:
-        """The graphs that return these features and perhaps more, made when first requested.
+        """Return graphs that return at least these features, compiled when they are first requested.
 
-        For no features, a small module's graphs return none. Raises the exceptions of the constructor."""
+        If no features are requested, a small module's graphs return none. Raises the exceptions of the constructor.
+        """
         with self._lock:
             for feature_graphs in self._feature_graphs:
                 alike = self.large or bool(feature_graphs.features) == bool(features)
@@ -230,7 +235,8 @@ class CompiledPasses:
             return feature_graphs
 
     def _return(self, features: tuple[int, ...]) -> None:
-        """Replace the graph for all sizes by one that returns these features too, if it does not return them yet."""
+        """Make sure that the graph for all sizes returns these features: if it does not yet, compile a new one in its
+        place."""
         if set(features) <= set(self.general.features):
             return
         try:
@@ -244,8 +250,8 @@ class CompiledPasses:
         self.tidy()
 
     def tidy(self) -> None:
-        """Return unneeded memory to the system after graphs were made, and with it a large module's weights: few passes
-        go through the module itself."""
+        """Return unneeded memory to the system after graphs were compiled. For a large module this includes the memory
+        of its torch weights, because few passes go through the module itself."""
         if self.large:
             gc.collect()  # a trace refers to itself
             for weight in self._module.parameters():
@@ -259,7 +265,7 @@ class CompiledPasses:
             self._feature_graphs.remove(sets[0])
 
     def _pass(self, graph: PassGraph, features: tuple[int, ...], rows: int | None) -> Pass:
-        """A compiled graph for this number of rows, or for all sizes if ``rows`` is None."""
+        """Compile a graph for this number of rows, or for all sizes if ``rows`` is None."""
         arguments, sizes = self._arguments(3), None
         if rows is not None:
             sizes = any_columns(lambda size: self._arguments(size.rows, size.columns), rows)
@@ -295,8 +301,8 @@ class CompiledPasses:
 
     @torch.no_grad()
     def _compared(self, features: tuple[int, ...]) -> Pass:
-        """A graph for all sizes that returns these features. Raises NotConvertible unless it gives the module's own
-        numbers for a prompt and a tree."""
+        """Compile a graph for all sizes that returns these features. Raises NotConvertible unless the graph gives the
+        module's own numbers for a prompt and a tree."""
         graph = PassGraph(self._module, self.layers, self.windows, features)
         compiled_pass = self._pass(graph, features, None)
         generator = torch.Generator().manual_seed(0)
@@ -317,8 +323,8 @@ class CompiledPasses:
 
 
 def _numbers(module: nn.Module) -> int:
-    """The number of weights that a graph of the module holds. A graph begins with vectors, so the table of embeddings
-    counts only if it is also the head."""
+    """The number of weights that a graph of the module holds. The graph's input are embedding vectors, so the graph
+    holds the embedding table only if the table is also the output head."""
     weights = sum(weight.numel() for weight in module.parameters())
     table, head = module.get_input_embeddings(), module.get_output_embeddings()
     tied = head is not None and head.weight is table.weight
@@ -326,8 +332,8 @@ def _numbers(module: nn.Module) -> int:
 
 
 def spread(columns: Sequence[Tensor], rows: int, capacity: int) -> tuple[list[Tensor], Tensor]:
-    """The columns [1, Hkv, c, D], padded to buffers [1, Hkv, C, D] of at least this capacity, and the bias [R, C + R]
-    with which all rows see these columns and each other."""
+    """Return the columns [1, Hkv, c, D], padded to buffers [1, Hkv, C, D] of at least this capacity, and a bias [R, C +
+    R] with which all rows see the c columns and each other."""
     used = columns[0].shape[2]
     spare = max(0, capacity - used)
     bias = torch.zeros(rows, used + spare + rows)
@@ -341,7 +347,8 @@ def chain_mask(rows: int) -> RowMask:
 
 
 def close(actual: Tensor, expected: Tensor) -> bool:
-    """Whether two tensors agree up to a thousandth of each number and of the standard deviation of ``expected``."""
+    """Whether two tensors agree: each number may differ by a thousandth of itself plus a thousandth of the standard
+    deviation of ``expected``."""
     return torch.allclose(actual, expected, rtol=1e-3, atol=1e-3 * float(expected.std()))
 
 

@@ -1,9 +1,12 @@
 """Decides how many rows each pass of a session has, spare rows included.
 
-A compiled graph prepares each of its operations anew for every new number of rows, which costs a small
-model as much as many rows do. So a pass may have spare rows, whose results are ignored. A small model
-has separate graphs for frequent numbers of rows, which are prepared only once (``engine.fast.cpu.fixed``); but the
-processor's caches hold the weights of the graph used last, so another graph reads its copy from memory.
+A compiled graph prepares each of its operations anew for every new number of rows. For a small model this costs as much
+time as computing many rows. So a pass may have spare rows, whose results are ignored, to keep the number of the pass
+before.
+
+A small model also has separate graphs for frequent numbers of rows, which are prepared only once
+(``engine.fast.cpu.fixed``). But a switch between these graphs costs time too: the processor's caches hold only the
+weights of the graph used last, so another graph must read its copy of the weights from memory.
 """
 
 from collections.abc import Sequence
@@ -25,8 +28,9 @@ def change_in_rows(layers: int, parameters: int) -> float:
 
 
 def rounded(rows: int, sizes: Sequence[int]) -> int:
-    """The smallest number in ``sizes`` that is at least ``rows``, else ``rows``, rounded up to a multiple of MANY if it
-    is larger than FEW. sizes: ascending."""
+    """The number of rows that a pass over ``rows`` rows is filled up to: the smallest of ``sizes`` that is at least
+    ``rows``. If none is, it is ``rows`` itself up to FEW, and beyond FEW the next multiple of MANY. sizes:
+    ascending."""
     for size in sizes:
         if rows <= size:
             return size
@@ -34,17 +38,19 @@ def rounded(rows: int, sizes: Sequence[int]) -> int:
 
 
 class RowShape:
-    """Decides the number of rows of each pass of one session. It depends only on the session's passes, so a repeated
-    run has the same passes.
+    """Decides the number of rows of each pass of one session, spare rows included. The decision depends only on the
+    session's passes so far, so a repeated run has the same passes.
 
-    Up to the last of ``sizes``, the number is rounded up to one of them, which has a graph of its own. A pass with
-    fewer rows than the pass before it keeps that graph until the spare rows have cost as much as a switch to another
-    graph. Larger passes share one graph. A smaller one among them is filled up to the number of the pass before it,
-    until the spare rows have cost as much as a change; then the number becomes the largest that a pass has needed since
-    the last change.
+    A pass with at most as many rows as the last of ``sizes`` is filled up to one of ``sizes``, each of which has a
+    graph of its own. If a pass needs a smaller size than the pass before it, it keeps the larger size at first. Its
+    size changes once the spare rows of such passes have cost as much as a switch to another graph.
 
-    change: the cost of a change, in rows. sizes: ascending. switch: the cost of a switch, in rows; 0 for a model whose
-    weights no cache holds.
+    All larger passes share one graph. If one of them needs fewer rows than the one before it, it is filled up to the
+    same number, until the spare rows have cost as much as a change of the number. Then the number becomes the largest
+    that a pass has needed since the last change.
+
+    change: the cost of a change of the number, in rows. sizes: ascending. switch: the cost of a switch to another
+    graph, in rows; 0 for a model whose weights no processor cache holds.
     """
 
     def __init__(self, change: float, sizes: Sequence[int] = (), switch: int = SWITCH) -> None:
@@ -64,7 +70,8 @@ class RowShape:
         return self._rows
 
     def _usual(self, rows: int) -> int:
-        """The number of rows, spare ones included, that a pass gets. rows: one of ``sizes``."""
+        """The number of rows, spare ones included, of a pass that is small enough for ``sizes``. rows: the smallest of
+        ``sizes`` that holds the pass."""
         self._unused = self._unused + self._size - rows if rows < self._size else 0
         if rows > self._size or self._unused > self._switch:
             self._size, self._unused = rows, 0

@@ -1,4 +1,4 @@
-"""Compiles graphs with OpenVINO, and keeps small ones in the user's cache folder, in files named by their content.
+"""Compiles graphs with OpenVINO, and stores small ones in the user's cache folder, in files named by their content.
 
 The numbers are fp32: none is rounded to a smaller type.
 """
@@ -40,9 +40,10 @@ METHOD = 6  # version of the compilation; graphs of other versions are not used
 STORED = ".stored"  # suffix of the files of graphs that read matrices as they are stored
 MOST_BYTES = 4 * 2**30  # of the folder; the least recently used files are deleted first
 MOST_KEPT = 2**24
-"""Most bytes of weights of a graph that is kept in the folder. A graph that is read from a file holds the file's
-numbers beside its own, while a graph that was converted in this process shares the module's weights. A graph that reads
-weights as they are stored is kept whatever its size, because such weights take a fifth of the memory."""
+"""The most bytes of weights of a graph that is stored in the folder. A graph that is read from a file holds the file's
+numbers in memory beside its own, while a graph that was converted in this process shares the module's weights. A graph
+that reads its weights as they are stored (``stored_products``) is stored whatever its size: such weights take a fifth
+of the memory."""
 EXTRA = 16_000
 """Bytes of memory that a compiled graph takes for each of its operations, beside its weights; measured."""
 
@@ -62,8 +63,8 @@ class Compiled:
         self._again = again
 
     def on_threads(self, count: int):
-        """The graph compiled again, for this many threads; it takes as much memory as the first. Raises whatever
-        OpenVINO raises, and RuntimeError after ``only``."""
+        """Compile the graph again, for this many threads; the second graph takes as much memory as the first. Raises
+        whatever OpenVINO raises, and RuntimeError after a call of ``only``."""
         if self._again is None:
             raise RuntimeError("it was made for one number of threads")
         return self._again(count)
@@ -80,10 +81,11 @@ def compiled(
     sizes: Mapping[int, Sequence[int]] | None = None,
     kept: bool = True,
 ) -> Compiled:
-    """The compiled graph of a module. A size of an argument may vary unless the weights or ``sizes`` fix it.
+    """Return the compiled graph of a module. A dimension of an argument may vary unless the weights or ``sizes`` fix
+    it.
 
     example: example arguments of the graph. described: text that identifies the graph, beside its weights. sizes: the
-    shape of each argument, by the argument's number; -1 is a size that may vary. kept: keep the graph in the cache
+    shape of each argument, by the argument's index; -1 is a dimension that may vary. kept: store the graph in the cache
     folder if it is small. Raises whatever OpenVINO raises if it cannot convert the graph, and ImportError if OpenVINO
     is not installed.
     """
@@ -113,15 +115,15 @@ def compiled(
 
 
 def _worth_keeping(graph: nn.Module) -> bool:
-    """Whether the graph is kept in the cache folder: it is small, or it reads its weights as they are stored. To find
-    the stored bits again would take seconds."""
+    """Whether this graph is stored in the cache folder. Small graphs are, and so are graphs that read matrices of 4 or
+    8 bits as they are stored, because finding these bits again in the unpacked weights would take seconds."""
     weights = [weight.detach() for weight in graph.parameters()]
     return sum(weight.nbytes for weight in weights) <= MOST_KEPT or looks_stored(weights)
 
 
 def last_of(graph: nn.Module, made: Compiled) -> Compiled:
-    """The compiled graph ``made``, after freeing the data that compile it for other sizes and numbers of threads: some
-    20 KB per operation."""
+    """Return the compiled graph ``made``, and free what is only needed to compile it again for other sizes or numbers
+    of threads: some 20 KB per operation."""
     _models.pop(graph, None)
     made.only()
     return made
@@ -239,8 +241,8 @@ def _content(model) -> bytes:
 
 
 def _make_room(folder: Path, most: int) -> None:
-    """Delete the least recently used files until the folder's files have at most ``most`` bytes in all. Unfinished
-    files of killed processes count as well."""
+    """Delete the least recently used files until all files of the folder have at most ``most`` bytes together. The
+    unfinished files of killed processes are included."""
     if not folder.is_dir():
         return
     files = sorted(folder.iterdir(), key=lambda file: file.stat().st_mtime)
@@ -258,14 +260,14 @@ def in_one_line(error: Exception) -> str:
 
 
 def tried(make: Callable[[], T], what: str, level: int = logging.WARNING) -> T | None:
-    """The result of ``make``. If ``make`` raises, the error is logged and None is returned; the pass then runs without
-    a graph. what: the part of the model, for the log."""
+    """Return the result of ``make``. If ``make`` raises an exception, log it and return None; the pass then runs
+    without a graph. what: the part of the model that the log names."""
     return _or_none(make, f"There is no graph for {what}", level)
 
 
 def through_module(make: Callable[[], T], what: str) -> T | None:
-    """The result of ``make``. If ``make`` raises, the error is logged and None is returned; the model or its part then
-    runs as a plain module. what: the model or part, for the log."""
+    """Return the result of ``make``. If ``make`` raises an exception, log it and return None; the model or part then
+    runs as a plain module. what: the model or part that the log names."""
     return _or_none(make, f"{what} runs through its own module", logging.WARNING)
 
 

@@ -1,16 +1,16 @@
 """Lets passes read matrices of 4-bit and 8-bit weights as they were stored, although they have been unpacked to fp32.
 
 A model of 4 bits per weight that was unpacked to fp32 takes eight times the memory, and a pass over one row takes as
-long as the memory needs to deliver the weights. So the stored bits are found again in the unpacked numbers, in one of
+long as the memory needs to deliver the weights. So the stored bits are recovered from the unpacked numbers, in one of
 three formats:
 
 - for each group of 32 numbers in a row, a factor, a smallest number, and whole numbers of 4 bits (GGUF's Q4_1);
 - for each group of 32 numbers in a row, a factor and whole numbers of 8 bits (Q8_0);
 - for each whole row, a factor and whole numbers of 8 bits, as the draft models of this project are stored.
 
-If a format gives all numbers of a matrix to the last bit, OpenVINO gets the whole numbers, unpacks them during the
-product and multiplies rows by them in fp32. Sums are added up in another order than without this, and nothing else
-differs.
+If a format gives all numbers of a matrix to the last bit, OpenVINO gets the whole numbers. It unpacks them during the
+product, and still multiplies and adds in fp32. The results differ from those of the unpacked matrix only because sums
+are added in another order.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _pays() -> bool:
 
 
 def _proven() -> bool:
-    """Whether products over stored weights are as exact as sums in fp32 for every number of rows in COUNTS; tried once
+    """Whether products over stored weights are as exact as sums in fp32 for every number of rows in COUNTS; tested once
     per machine."""
     return once_per_machine(
         PROVEN, lambda: all(as_exact(multiply_stored, matrix) for matrix in _matrices())
@@ -113,9 +113,9 @@ def multiply_stored(matrix: np.ndarray) -> Multiply:
 
 @dataclass(frozen=True)
 class Grid:
-    """A matrix [N, K] as whole numbers of ``bits`` bits, in groups of GROUP numbers: (levels - zero) * factor. levels:
-    the whole numbers [N, K / GROUP, GROUP]. factor, zero: each group's factor, and the level that stands for 0, [N, K /
-    GROUP, 1]."""
+    """A matrix [N, K] as whole numbers of ``bits`` bits, in groups of GROUP numbers: each element is (level - zero) *
+    factor. levels: the whole numbers [N, K / GROUP, GROUP]. factor: of each group, [N, K / GROUP, 1]. zero: the level
+    that stands for 0 in each group, of the same shape as ``factor``."""
 
     bits: int
     levels: np.ndarray
@@ -164,15 +164,16 @@ def _of_eight_a_row(groups: np.ndarray) -> Grid | None:
 
 
 def _halves(factor: np.ndarray) -> np.ndarray:
-    """The factors rounded to fp16, as they are stored; 1 for a factor of 0, which a group of equal numbers has."""
+    """The factors rounded to fp16, the type in which they are stored. A factor of 0, which a group of equal numbers
+    has, becomes 1."""
     factor = factor.astype(np.float16).astype(np.float32)
     return np.where(factor == 0, np.float32(1), factor)
 
 
 def store_products(model) -> int:
     """Let an OpenVINO model read its large matrices as they were stored; returns the number of these matrices. Products
-    of the same rows are joined into one. They are left as they are unless all of their matrices were unpacked from the
-    same number of bits."""
+    of the same rows with several matrices are joined into one product. Such a group of products is left as it is unless
+    all of its matrices were unpacked from the same number of bits."""
     count = 0
     for group in products_by_rows(model):
         grids = [_grid_of_product(node) for node in group]
@@ -208,8 +209,8 @@ def _grid_of_product(node) -> Grid | None:
 
 
 def _weights(grids: list[Grid]):
-    """The matrices, one below the other, as one fp32 node [N, K]. The CPU plugin recognises the operations that unpack
-    it."""
+    """The matrices of the grids, stacked, as one fp32 node [N, K] of an OpenVINO model. The CPU plugin recognises the
+    operations that unpack it."""
     from openvino import Shape, Tensor, Type
     from openvino import opset13 as ops
 
@@ -228,8 +229,8 @@ def _weights(grids: list[Grid]):
 
 
 def _trial_pass(packed: bool):
-    """A function that runs one row and then five rows through two matrices, each of which takes 32 MB in fp32. packed:
-    let it read the matrices as they are stored."""
+    """Return a function that runs one row and then five rows through two matrices, each of which takes 32 MB in fp32,
+    for timing. packed: whether the matrices are read as they are stored."""
     import openvino
     from openvino import opset13 as ops
 

@@ -1,10 +1,12 @@
-"""Compiled passes through some of a model's layers: each stretch of layers is a graph of its own.
+"""Compiled passes through only some of a model's layers. A stretch is a run of consecutive layers that is compiled as a
+graph of its own.
 
-Drafters that run the target's own layers leave the target after some of them. A pass goes through one stretch after
-another. A pass that begins or ends within a stretch, or skips parts of layers, goes through the module.
+Drafters that run the target's own layers leave the target after some of them. Their passes go through one stretch after
+another. A pass that begins or ends in the middle of a stretch, or that skips the attention or MLP of a layer, goes
+through the torch module.
 
-Letters in shapes: R rows, P rows of the pass (the spare ones come last), C columns of the buffers, W hidden size,
-D head size, V vocabulary, N layers of the stretch.
+Letters in shapes: R rows, P rows of the pass (the spare ones come last), C columns of the buffers, W hidden size, D
+head size, V vocabulary, N layers of the stretch.
 """
 
 from __future__ import annotations
@@ -47,10 +49,10 @@ class _StretchGraph(nn.Module):
     def forward(
         self, rows: Tensor, places: Tensor, *masks_and_columns: Tensor
     ) -> tuple[Tensor, ...]:
-        """Run R rows through the layers. rows: hidden states [R, W] at the first layer. places: positions [R].
-        masks_and_columns: for each window the bias [R, C + R] that is added to the scores; then k and v of each layer,
-        [1, Hkv, C, D]. Returns the hidden states [R, W] after the last layer; the rows' own k and v, [2 N, Hkv, R, D];
-        and, if N > 1, the hidden states [N - 1, R, W] after each layer but the last."""
+        """Run R rows through the layers. rows: hidden states [R, W] that enter the first layer. places: positions [R].
+        masks_and_columns: for each window the bias [R, C + R] that is added to the scores; then the keys and values of
+        each layer, [1, Hkv, C, D]. Returns the hidden states [R, W] after the last layer; the rows' own keys and
+        values, [2 N, Hkv, R, D]; and, if N > 1, the hidden states [N - 1, R, W] after each layer but the last."""
         masks = dict(zip(self._windows, masks_and_columns, strict=False))
         columns = masks_and_columns[len(masks) :]
         passed = [PassedColumns(pair) for pair in zip(columns[::2], columns[1::2], strict=True)]
@@ -103,8 +105,8 @@ class _Stretch:
 
 
 class CompiledStretches:
-    """The compiled stretches of one module. ``prepare`` makes those for which the budget has room: a stretch holds a
-    second copy of weights that the graph of whole passes holds."""
+    """The compiled stretches of one module. ``prepare`` compiles as many as the budget has room for; each holds a
+    second copy of weights that the graph of full passes holds too."""
 
     def __init__(self, module: nn.Module, passes: CompiledPasses) -> None:
         self._module, self._passes = module, passes
@@ -116,8 +118,9 @@ class CompiledStretches:
         self._ends: Family[Calls] = Family()
 
     def prepare(self, parts: Iterable[tuple[int, int]], rows: Iterable[int]) -> None:
-        """Make stretches for passes of these numbers of rows. parts: the first layer of each stretch, and the layer
-        after its last. Raises UserError if the module's parts have unknown names, and whatever the module raises."""
+        """Compile stretches for passes over these numbers of rows. parts: for each stretch, its first layer and the
+        layer after its last. Raises UserError if the module's submodules have unknown names, and whatever the module
+        raises."""
         shapes = {rounded(count, self._passes.sizes) for count in rows}
         if self._norm is None:
             self._after = _EndGraph(self._module, self._count)
@@ -134,8 +137,8 @@ class CompiledStretches:
             self._passes.tidy()
 
     def way(self, layers: Layers) -> list[_Stretch] | None:
-        """The stretches that together run exactly these layers; None if they were not prepared, or if there is no room
-        for one of them."""
+        """Return the stretches that together run exactly these layers. Return None if such stretches were not prepared,
+        or if the budget has no room for one of them."""
         stop = self._count if layers.stop is None else layers.stop
         if layers.skipped or self._norm is None:
             return None
@@ -156,7 +159,8 @@ class CompiledStretches:
         return self._stretches.of(part, make, ahead)
 
     def _end(self, ahead: bool = False) -> Calls | None:
-        """The graph that runs the part after the last layer; None if it cannot be made or there is no room for it."""
+        """Return the graph that runs the part of the module after its last layer, or None if it cannot be compiled or
+        there is no room for it."""
         return self._ends.of(self._count, lambda: tried(self._compiled_end, "the end"), ahead)
 
     def __call__(
@@ -171,7 +175,7 @@ class CompiledStretches:
         head: bool,
     ) -> Passed:
         """Run rows through the stretches of ``way``; arguments and result as for ``engine.model.layers.passed``.
-        shapes: the row shapes of the session's passes, by first layer of the stretch."""
+        shapes: the session's ``RowShape`` for each stretch, by the stretch's first layer."""
         rows = inputs.numpy() if layers.first else self._passes.vectors(inputs)
         count, states = len(rows), {}
         for stretch in way:
@@ -206,8 +210,8 @@ class CompiledStretches:
         shape: int,
         inner: Sequence[int] = (),
     ) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Run rows [R, W] through a stretch; returns the rows at its end, and a list of the rows at the start of each
-        layer in ``inner``, all [R, W]."""
+        """Run rows [R, W] through a stretch. Returns the hidden states [R, W] after its last layer, and for each layer
+        in ``inner`` the hidden states [R, W] that enter this layer."""
         count, start = len(rows), mask.committed + mask.scratch - len(rows)
         biases = [bias(mask, window, shape, columns.capacity) for window in stretch.windows]
 
@@ -258,8 +262,8 @@ class CompiledStretches:
 
 
 def _stretch_of(module: nn.Module, passes: CompiledPasses, first: int, stop: int) -> _Stretch:
-    """A new stretch of the module. This is no method of ``CompiledStretches``: the budget holds the stretch until the
-    ``CompiledStretches`` is freed, so the stretch must hold no reference to it."""
+    """Compile a new stretch of the module. This is no method of ``CompiledStretches``, because the stretch must hold no
+    reference to that object: the budget holds the stretch until the object is freed."""
     windows = passes.windows_of(Layers(first, stop))
     graph = _StretchGraph(module, first, stop, windows)
     described = passes.described(f"layers {first} to {stop}")

@@ -1,4 +1,4 @@
-"""KV buffers, together with the passes captured on them. They outlive a run, because capturing takes time."""
+"""KV buffers, together with the passes captured on them. Both outlive a run, because capturing takes time."""
 
 import logging
 import threading
@@ -48,8 +48,9 @@ class Pass:
 class BufferSet:
     """The buffers of one sequence, or of several side by side, and the passes over them.
 
-    The subclasses ``TextBuffers`` and ``BlockBuffers`` define the passes. The key of a pass that draws or judges tokens
-    begins with the tuple of laws by which the pass does so; a law is an object with a property ``greedy``.
+    The subclasses ``TextBuffers`` and ``BlockBuffers`` define the passes. Each pass has a key. If the pass draws or
+    judges tokens, the key begins with a tuple of laws: the objects that describe how tokens are drawn or judged, such
+    as ``JudgingKey``. A law has a property ``greedy``.
     """
 
     def __init__(self, sets: "BufferSets", capacity: int, sequences: int = 1) -> None:
@@ -68,8 +69,8 @@ class BufferSet:
         self._sets.recorder.retire([recording for recording in dropped if recording is not None])
 
     def _forget_laws_but(self, laws: tuple) -> None:
-        """Drop the passes that sample by other laws than these. Sampling settings are unlimited in number, and each
-        pass holds a graph."""
+        """Drop the passes that draw or judge tokens by other laws than these, because each pass holds a graph, and
+        users may choose any number of sampling settings. Passes whose laws are all greedy stay."""
         keys = [key for key in self._passes if isinstance(key[0], tuple)]
         unused = [key for key in keys if key[0] != laws]
         self._drop([key for key in unused if not all(law.greedy for law in key[0])])
@@ -81,7 +82,7 @@ class BufferSet:
             self._capacity = self.cache.capacity
 
     def _given_up(self, key: tuple) -> bool:
-        """Whether the pass with this key exists and can no longer be captured."""
+        """Whether the pass with this key exists but is no longer captured."""
         return key in self._passes and self._passes[key].given_up
 
     def _run(self, key: tuple):
@@ -90,7 +91,7 @@ class BufferSet:
 
 
 class BufferSets:
-    """The buffer sets of one model.
+    """All buffer sets of one model.
 
     kind: the class of the sets. captures: whether passes become CUDA graphs on CUDA; on other devices they are plain
     function calls. usable: False once MOST_FAILED captures have failed and none has succeeded.
@@ -117,8 +118,8 @@ class BufferSets:
         self._guard = threading.Lock()
 
     def take(self, owner: object, capacity: int, sequences: int = 1) -> BufferSet:
-        """A buffer set for this many sequences, with at least ``capacity`` + MARGIN columns. It is lent to ``owner``
-        and comes back when Python frees the owner."""
+        """Lend ``owner`` a buffer set for this many sequences, with at least ``capacity`` + MARGIN columns. The set
+        comes back when Python frees the owner."""
         capacity = _rounded(capacity + MARGIN)
         with self._guard:
             self._collect()
@@ -136,7 +137,8 @@ class BufferSets:
         return chosen
 
     def _collect(self) -> None:
-        """Take back the sets whose owners have been freed; if more than MOST_FREE wait, drop the oldest."""
+        """Take back the sets whose owners have been freed. If more than MOST_FREE sets are then free, drop the oldest
+        of them."""
         while not self._returned.empty():
             buffers = self._returned.get()
             buffers.cache.keep(0, [])
@@ -146,8 +148,8 @@ class BufferSets:
         del self._free[:-MOST_FREE]
 
     def run(self, own_pass: Pass, owner: BufferSet) -> object:
-        """The result of the pass. The pass is replayed if it is captured or can be captured now; if not, it is
-        called."""
+        """Return the result of the pass: replay its CUDA graph if there is one or it can be captured now, else call its
+        function."""
         if not (self.captures and self.usable) or own_pass.given_up:
             return own_pass.function()
         with self.recorder.lock:

@@ -1,10 +1,9 @@
 """Captures functions of static buffers as CUDA graphs, and decides when these graphs may be freed.
 
-cuBLAS keeps one workspace for each pair of thread and stream, and a captured graph contains its
-address. The end of any graph frees the workspaces of the stream on which that graph was captured
-(from torch 2.12 on; pytorch issue 193402). A graph therefore must not end while another graph of
-its stream may still be replayed. Two rules follow: each model captures on a stream of its own, and
-the graphs of a model end together.
+cuBLAS keeps one workspace for each pair of thread and stream, and a captured graph contains the address of such a
+workspace. Freeing any graph frees the workspaces of the stream on which that graph was captured (from torch 2.12 on;
+pytorch issue 193402). A graph therefore must not be freed while another graph of its stream may still be replayed. Two
+rules follow: each model captures on a stream of its own, and all graphs of a model are freed together.
 """
 
 import threading
@@ -68,8 +67,8 @@ class Recording:
 class Recorder:
     """Captures the passes of one model, all on one stream.
 
-    lock: held during every capture and every replay, so that no thread frees a graph after another thread has checked
-    that the graph exists and before that thread has replayed it.
+    lock: held during every capture and every replay. Without the lock, a thread could free a graph between another
+    thread's check that the graph exists and its replay.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -104,8 +103,8 @@ class Recorder:
             return recording
 
     def retire(self, recordings: list[Recording]) -> None:
-        """Release the results of recordings that are no longer needed. Their graphs stay until all graphs end
-        together."""
+        """Release the results of recordings that are no longer needed. Their graphs stay in memory until all graphs of
+        this recorder are freed together."""
         with self.lock:
             for recording in recordings:
                 recording.result = None
@@ -123,9 +122,9 @@ class Recorder:
 
 
 def _captured(graph, function: Callable[[], object], stream, pool) -> object:
-    """Warm the function up and capture it on one stream, so that the workspace is allocated outside the graph's memory;
-    returns the function's result. The caller's stream becomes current again even if the capture fails, which torch does
-    not ensure."""
+    """Warm the function up and capture it, both on one stream, so that cuBLAS allocates its workspace outside the
+    graph's memory. Returns the function's result. The caller's stream becomes current again even if the capture fails,
+    which torch does not ensure."""
     here = torch.cuda.current_stream()
     stream.wait_stream(here)
     with torch.cuda.stream(stream):

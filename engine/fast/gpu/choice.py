@@ -11,8 +11,8 @@ from engine.fast.kernels.truncation import truncated
 
 @dataclass(frozen=True)
 class OneEach:
-    """Chooses one token from each of ``length`` rows of logits. sampling: has seed 0, because a choice is part of the
-    key of a pass, and passes serve all seeds."""
+    """Chooses one token from each of ``length`` rows of logits. sampling: the sampling settings, with seed 0 in place
+    of the real seed: this object is part of a pass's key, and one pass serves all seeds."""
 
     length: int
     sampling: Sampling

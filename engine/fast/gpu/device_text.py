@@ -1,4 +1,5 @@
-"""Writes an unrecorded text whose trees are judged on the device."""
+"""Writes an unrecorded text whose draft trees are judged on the target's device, within the target's pass if
+possible."""
 
 from dataclasses import replace
 

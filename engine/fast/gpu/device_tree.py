@@ -23,8 +23,8 @@ class DeviceTree(DraftTree):
 
     @classmethod
     def chain_of(cls, ids: Tensor, q: Tensor | None, source: str) -> DeviceTree:
-        """A chain of the tokens ``ids``, int32 [L]. q: the draft distributions that they were drawn from, [at least L,
-        V], or None. source: the label of every node."""
+        """A chain of the tokens ``ids``, int32 [L]. q: the draft distributions that these tokens were drawn from, [at
+        least L, V], or None if they were chosen greedily. source: the label of every node."""
         tree, parent = cls(ids=ids), ROOT
         for place in range(len(ids)):
             node = tree._append(parent, UNKNOWN, source, None)

@@ -14,30 +14,30 @@ from engine.fast.kernels.lang import power_of_two
 from engine.model.rows import Rows
 
 ROWS = (1, 2, 4, 8, 16, 32, 64, 96, 128, 160)
-"""Rows of the passes, including the root's. Multiplied by the query heads per KV head (4 or 8 in most
-models), these numbers fill the attention kernel's tiles: one row more would cost another tile, for
-which the whole prefix is read again."""
+"""Numbers of rows that passes may have, the root's row included. Multiplied by the query heads per KV head (4 or 8 in
+most models), these numbers fill the attention kernel's tiles exactly: one row more would cost another tile, for which
+the whole prefix is read again."""
 
 _ALIGNED = 4  # each part begins at a multiple of this many numbers (16 bytes)
 
 
 @dataclass(frozen=True)
 class Size:
-    """The size of a pass. rows: its rows, padding included. words: the scratch rows that its mask covers, in units of
-    32."""
+    """The size of a pass. rows: the number of its rows, padding included. words: the number of scratch rows that its
+    mask covers, in units of 32."""
 
     rows: int
     words: int
 
     @property
     def scratch(self) -> int:
-        """The number of columns behind the committed ones that the pass may read or write."""
+        """The number of columns after the committed ones that the pass may read or write."""
         return WORD * self.words
 
     @classmethod
     def of(cls, count: int, behind: int) -> "Size | None":
-        """The smallest size for ``count`` rows after ``behind`` scratch rows; None if that is more than the largest of
-        ROWS."""
+        """The smallest size of a pass for ``count`` rows, if earlier passes have left ``behind`` scratch rows; None if
+        ``count`` is more than the largest of ROWS."""
         rows = next((rows for rows in ROWS if rows >= count), None)
         if rows is None:
             return None
@@ -57,11 +57,14 @@ class DeviceRows(Rows):
 
 
 class StepInputs:
-    """The buffer of one size for B sequences, and its parts as views.
+    """The buffer of a pass of one size over B sequences, and its parts as views.
+
+    Letters in shapes: R rows of the pass, S scratch rows (those of the pass and those of earlier passes, not yet
+    committed), W words of 32 bits.
 
     prefix: the number of committed columns, [B]. behind: the number of scratch rows that earlier passes have read, [B].
     tokens: [B, R]. own: the depths of the rows, [B, R]. depths: the depths of all scratch rows, [B, S]. bits: the
-    scratch rows that each row sees, [B, R, W words]. more: further parts [B, width], which a subclass adds.
+    scratch rows that each row sees, [B, R, W]. more: further parts [B, width], which a subclass adds.
     """
 
     def __init__(self, size: Size, device: torch.device, sequences: int = 1) -> None:
@@ -85,14 +88,14 @@ class StepInputs:
         return 1, 1, size.rows, size.rows, size.scratch, size.rows * size.words
 
     def _numbers(self, rows: DeviceRows) -> tuple[Sequence[int], ...]:
-        """The numbers that each part begins with, for one sequence; the rest of the part is 0."""
+        """The numbers with which each part begins, for one sequence; the rest of the part is filled with 0."""
         return (
             (rows.prefix,), (rows.behind,), rows.tokens, rows.depths[rows.behind :],
             rows.depths, array("i", self._seen(rows)),
         )  # fmt: skip
 
     def load(self, *given: DeviceRows) -> None:
-        """Fill the buffer for a pass over these rows, one argument per sequence."""
+        """Fill the buffer for a pass. given: the rows of each sequence, one argument per sequence."""
         numbers = array("i", bytes(4 * self._places[-1]))
         for sequence, rows in enumerate(given):
             parts = self._numbers(rows)
@@ -105,7 +108,7 @@ class StepInputs:
                 self.tokens[sequence, 1 : len(rows.tokens)].copy_(rows.ids)
 
     def _seen(self, rows: DeviceRows) -> bytes:
-        """The bytes of ``bits``, for one sequence. A padded row sees the prefix and itself, so its numbers stay
+        """The bytes of ``bits``, for one sequence. A padding row sees the prefix and itself, so that its numbers stay
         finite."""
         padding = range(rows.behind + len(rows.tokens), rows.behind + self.size.rows)
         masks = [*rows.ancestors, *(1 << row for row in padding)]

@@ -31,7 +31,8 @@ def knows(rule: str) -> bool:
 
 
 class DeviceJudge:
-    """Judges trees as the verifier of this key would, with the same coins and the same noise.
+    """Judges trees as the CPU's verifier with the same key would, with the same coins and the same noise. The coins
+    decide about rejection, and the noise draws tokens.
 
     Its verdicts hold no judgements and no residuals, because only a recorder needs these.
     """
@@ -55,8 +56,8 @@ class DeviceJudge:
         return Question(self._key, places, coins, noise)
 
     def __call__(self, draft: QuestionedDraft, seen: Seen) -> PendingVerdict:
-        """The pending verdict on the draft's tree. The tree is judged now if the target's pass has not judged it. The
-        verdict of one step must be awaited before the next step is judged."""
+        """Return the pending verdict on the draft's tree. If the target's pass has not judged the tree, launch a kernel
+        that does. The verdict of one step must be awaited before the next step is judged."""
         judged = isinstance(seen, JudgedSeen)
         numbers = seen.numbers if judged else self._launched(draft, seen.logits)
         return partial(self._awaited, draft, numbers)
@@ -69,8 +70,8 @@ class DeviceJudge:
         return self._verdict(draft.tree, self.arrived(numbers)), None
 
     def _launched(self, draft: QuestionedDraft, logits: Tensor) -> Callable[[], list[int]]:
-        """Judge the tree in a launch of its own; returns a function that waits for the verdict's numbers. logits: [N+1,
-        V]."""
+        """Judge the tree in a kernel launch of its own. Returns a function that waits for the verdict's numbers and
+        returns them. logits: [N+1, V]."""
         tree, question, device = draft.tree, draft.question, logits.device
         flat = FlatTree.of(tree, logits.shape[-1], device)
         if isinstance(tree, DeviceTree):
@@ -83,7 +84,7 @@ class DeviceJudge:
 
     @staticmethod
     def arrived(numbers: Callable[[], list[int]]) -> list[int]:
-        """The verdict's numbers. This call is the only one of a step that waits for the device."""
+        """Wait for the verdict's numbers and return them. No other call of a step waits for the device."""
         return numbers()
 
     def _verdict(self, tree: DraftTree, numbers: list[int]) -> Verdict:
@@ -110,8 +111,8 @@ class DeviceJudge:
 
 
 class Coins:
-    """Uniform numbers that are tossed before they are needed. A step begins with the coins that the last one did not
-    spend."""
+    """Uniform numbers that are tossed before they are needed. Coins that one step does not spend are the first coins of
+    the next."""
 
     def __init__(self, chance: JudgeChance) -> None:
         self._chance = chance
@@ -128,15 +129,15 @@ class Coins:
 
 
 class NoiseRows:
-    """The noise for the positions of a text, made once for each position and kept on the device."""
+    """The noise for the positions of a text, computed once for each position and kept on the device."""
 
     def __init__(self, seed: int, vocabulary: int, device: torch.device) -> None:
         self._seed, self._vocabulary, self._device = seed, vocabulary, device
         self._rows: dict[int, Tensor] = {}
 
     def make(self, first: int, count: int) -> None:
-        """Make the noise of the ``count`` positions from ``first`` on, where it does not exist yet. Positions only
-        grow, so positions without noise are consecutive."""
+        """Compute the noise of the ``count`` positions from ``first`` on, except where it exists already. Positions
+        only grow, so the positions without noise are consecutive."""
         fresh = [place for place in range(first, first + count) if place not in self._rows]
         if fresh:
             noise = noise_rows(self._seed, fresh[0], len(fresh), self._vocabulary, self._device)

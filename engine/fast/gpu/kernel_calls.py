@@ -1,7 +1,7 @@
 """The operations of a step that run in Triton kernels when the model is on a CUDA device.
 
-``attend`` and ``addresses`` return None if no kernel can do the work. The caller then does the work as on a CPU, and
-the reason is logged once.
+``attend`` and ``addresses`` return None if no kernel can do the work. The caller then uses the torch operations that it
+uses on a CPU. Each reason is logged once.
 """
 
 import logging
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 _launched: dict[tuple, bool] = {}
-"""Kinds of attention that have been launched, and whether the first launch succeeded."""
+"""Whether the first launch of the attention kernel succeeded, by kind of attention (device, dtype, shapes, options)."""
 
 
 def takes(tensor: Tensor) -> bool:
@@ -97,7 +97,8 @@ def addresses(buffers: list[Tensor]) -> Tensor | None:
 
 
 def commit(buffers: list[Tensor], addresses: Tensor, start: int, rows: list[int]) -> None:
-    """Move the columns ``start`` + ``rows`` of all buffers to the columns ``start``, ``start`` + 1, ..."""
+    """Move the columns ``start`` + rows[0], ``start`` + rows[1], ... of all buffers to the columns ``start``, ``start``
+    + 1, ..."""
     numbers = torch.tensor([start, len(rows), *rows], dtype=torch.int32)
     moved = to_device(numbers, buffers[0].device)
     move(buffers, addresses, moved[:1], moved[2:][None], moved[1:2])
@@ -106,8 +107,8 @@ def commit(buffers: list[Tensor], addresses: Tensor, start: int, rows: list[int]
 def move(
     buffers: list[Tensor], addresses: Tensor, start: Tensor, rows: Tensor, count: Tensor
 ) -> None:
-    """Move the kept rows of several sequences as ``commit`` does, but with row numbers that are on the device. For the
-    shapes see ``engine.fast.kernels.kv_commit``."""
+    """Like ``commit``, for several sequences, and with the row numbers in tensors on the device. For the shapes see
+    ``engine.fast.kernels.kv_commit``."""
     from engine.fast.kernels.kv_commit import kv_commit
 
     kv_commit(buffers, start, rows, count, addresses)

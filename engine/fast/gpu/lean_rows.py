@@ -1,11 +1,11 @@
 """A pass of Llama-class models with few kernel launches, over the module's own weights.
 
-It has 15 launches per layer instead of 41 (Llama) or 57 (Qwen3), and 17 in half precision, where each of two norms
-rounds twice. On a GPU a launch costs about as much as reading eight megabytes of weights.
+Such a pass has 15 launches per layer instead of 41 (Llama) or 57 (Qwen3). In half precision it has 17, because each of
+two norms rounds twice. On a GPU a launch costs about as much time as reading eight megabytes of weights.
 
-One product gives q, k and v, and another gives gate and up. The product before a residual also adds the residual. In
-float32 a norm is one kernel. All operations are torch's or ours. Arguments and result are those of a transformers
-module.
+One matrix product gives q, k and v, and another gives gate and up. A product whose result is added to the residual also
+does this addition. In float32 a norm is one kernel. All operations are torch's, apart from the attention kernel.
+Arguments and result are those of a transformers module.
 
 Letters in shapes: B sequences, R rows each, W hidden size, D head size, Hq and Hkv heads.
 """
@@ -65,10 +65,11 @@ class LeanRows:
         output_hidden_states: bool,
         **_: object,
     ) -> SimpleNamespace:
-        """Tokens and their positions [B, R] -> logits [B, R, V] and hidden_states.
+        """Run the pass: tokens and their positions [B, R] -> logits [B, R, V] and hidden_states.
 
-        hidden_states: one tensor [B, R, W] for each layer's input and one for the normed output, or None unless
-        ``output_hidden_states``. The cache decides which columns the rows are written to."""
+        hidden_states: one tensor [B, R, W] for each layer's input and one for the normed output; None unless
+        ``output_hidden_states``. The cache decides to which columns the keys and values are written.
+        """
         decoder, shape = self._model.model, input_ids.shape
         hidden = decoder.embed_tokens(input_ids).flatten(0, 1)
         turn = _turn(*decoder.rotary_emb(hidden, position_ids))
@@ -93,8 +94,8 @@ def _turn(cosine: Tensor, sine: Tensor) -> Rotary:
 
 
 def _normed(rows: Tensor, module: nn.Module) -> Tensor:
-    """The rows [..., W], normed as the module does. In half precision the module rounds before the product with its
-    weight and again after it, so a single kernel, which rounds once, would give other numbers."""
+    """The rows [..., W], normed as the module does. In half precision the module rounds twice: before and after the
+    multiplication by its weight. A single kernel rounds once and would give other numbers."""
     shape, epsilon = module.weight.shape, module.variance_epsilon
     if rows.dtype == torch.float32:
         return F.rms_norm(rows, shape, module.weight, epsilon)
@@ -133,13 +134,13 @@ class _Layer:
         return mixed.flatten(0, 1).flatten(1)
 
     def add(self, hidden: Tensor, mixed: Tensor, fresh: bool) -> Tensor:
-        """hidden [B * R, W] plus the output projection of the heads' outputs ``mixed``. fresh: return a new tensor,
-        because the caller keeps the old one; if false, add in place."""
+        """Return hidden [B * R, W] plus the output projection of ``mixed``, the heads' outputs. fresh: return a new
+        tensor, because the caller still needs ``hidden``; if false, add in place."""
         return _add(hidden, mixed, self._attention.o_proj, fresh)
 
     def _turned(self, heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-        """The q and k heads [B, R, Hq + Hkv, D], normed and rotated to their positions. heads: all heads, with those of
-        v."""
+        """Return the q and k heads [B, R, Hq + Hkv, D], normed and rotated to their positions. heads: the q, k and v
+        heads."""
         rotated = heads[:, :, : self._qk]
         if self._gains is not None:
             rotated = F.rms_norm(rotated, (self._size,), None, self._epsilon) * self._gains
@@ -154,8 +155,8 @@ class _Layer:
 
 
 def _window_of(attention: nn.Module) -> int | None:
-    """The sliding window of an attention layer, or None. Qwen models hold it in each layer, Mistral models in the
-    config."""
+    """Return the sliding window of an attention layer, or None. Qwen models hold the window in each layer, Mistral
+    models in the config."""
     if hasattr(attention, "sliding_window"):
         return attention.sliding_window
     config = getattr(attention, "config", None)
@@ -165,17 +166,19 @@ def _window_of(attention: nn.Module) -> int | None:
 
 
 def _add(hidden: Tensor, rows: Tensor, module: nn.Linear, fresh: bool = False) -> Tensor:
-    """hidden [B * R, outputs] plus the module's output for rows [B * R, inputs]; in place unless ``fresh``."""
+    """Return hidden [B * R, outputs] plus the module's output for ``rows`` [B * R, inputs]; add in place unless
+    ``fresh``."""
     add = torch.addmm if fresh else torch.Tensor.addmm_
     total = add(hidden, rows, module.weight.t())
     return total if module.bias is None else total.add_(module.bias)
 
 
 def fuse(modules: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
-    """The joined weight [sum of outputs, inputs] and bias [sum of outputs] of several modules; None without a bias.
+    """Return the joined weight [sum of outputs, inputs] of several linear modules, and their joined bias [sum of
+    outputs], or None if they have none.
 
-    The modules' own parameters become views of these, so the modules work as before and no weight is in memory twice. A
-    single module keeps its own parameters.
+    The modules' own parameters become views of the joined tensors, so the modules work as before and no weight is in
+    memory twice. A single module keeps its own parameters.
     """
     if len(modules) == 1:
         (module,) = modules

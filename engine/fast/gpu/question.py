@@ -1,4 +1,4 @@
-"""The question with which a pass of the target is requested to judge its tree, and the pass's answer."""
+"""How a pass of the target is asked to judge its draft tree (a question), and what the pass returns."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,9 +13,10 @@ from engine.fast.kernels.flat_tree import Places
 
 @dataclass(frozen=True)
 class JudgingKey:
-    """How the trees of a text are judged, for any seed. This key is a part of the keys of judged passes.
+    """How the trees of a text are judged, whatever the seed. This key is part of the keys of passes that judge.
 
-    rule: the verifier's key. sampling: has seed 0. kinds: the kinds of draw that the drafter makes.
+    rule: the verifier's key. sampling: the sampling settings, with seed 0 in place of the real seed. kinds: the kinds
+    of draw that the drafter makes.
     """
 
     rule: str
@@ -33,7 +34,8 @@ class JudgingKey:
 
     @property
     def strikes(self) -> bool:
-        """Whether rejected draws are struck out of the draft distributions."""
+        """Whether a rejected token is removed from the draft distribution before the next draw under the same parent is
+        judged."""
         return self.draws and "without_replacement" in self.kinds
 
 
@@ -41,8 +43,9 @@ class JudgingKey:
 class Question:
     """A tree for the device to judge.
 
-    places: the places of the tree. coins: one coin per draw if the rule tosses coins, else empty. noise: [D, V] on the
-    device, one row per depth, if the rule draws tokens, else None.
+    places: the tree's nodes and the root, with the draws under each of them. coins: one uniform number per draw if the
+    rule rejects by chance, else empty. noise: [depths, V] on the device, one row per depth, if the rule draws tokens,
+    else None.
     """
 
     key: JudgingKey
@@ -57,18 +60,19 @@ class Question:
 
 @dataclass(frozen=True)
 class QuestionedDraft(Draft):
-    """A draft whose tree the target's pass may judge. question: the question about the tree."""
+    """A draft whose tree the target's pass may judge. question: what the pass needs for judging."""
 
     question: Question | None = None
 
 
 @dataclass(frozen=True)
 class JudgedSeen(Seen):
-    """The answer of a pass that has judged its tree and moved the kept rows into their place.
+    """The results of a pass that has judged its tree and moved the KV rows of the accepted nodes behind the committed
+    columns.
 
     numbers: a function that waits for the numbers of the verdict and returns them (see ``DeviceJudge``). Row i of the
-    features belongs to the i-th kept row; there are no features unless the session returns some. The logits are valid
-    only until the model's next pass.
+    features belongs to the i-th accepted row; there are no features unless the session returns some. The logits are
+    valid only until the model's next pass.
     """
 
     numbers: Callable[[], list[int]] | None = None

@@ -1,5 +1,4 @@
-"""Lets one model write hundreds of texts at once, each in a slot of its own, for the text that draft models are trained
-on.
+"""Lets one model write hundreds of texts at once, as training data for draft models. Each text has a slot of its own.
 
 A slot is one sequence of the static buffers. All slots write a token in the same pass, at whatever positions their
 texts are, and on CUDA the pass is one graph. When a text has ended, the next text takes its slot while the other slots
@@ -59,7 +58,8 @@ class Drawing:
 
 
 class Slots:
-    """The slots of one model. places: the number of slots. columns: most tokens of a text, prompt included."""
+    """The slots of one model. places: the number of slots. columns: the most tokens that a text may have, prompt
+    included."""
 
     def __init__(
         self, module: PreTrainedModel, places: int, columns: int, drawing: Drawing = Drawing()
@@ -79,8 +79,8 @@ class Slots:
             self._pass = self._captured()
 
     def _captured(self) -> Callable[[], object]:
-        """The function that runs the pass of one token, on CUDA as a graph. The trial runs here leave only allocated
-        buffers behind."""
+        """Return the function that runs the pass of one token per slot, on CUDA as a graph. The pass is first run for
+        trial; all state is reset afterwards, except that the buffers are allocated."""
         step = self._step
         self._step()  # makes the buffers
         if self.device.type == "cuda":
@@ -108,20 +108,23 @@ class Slots:
 
     @contextlib.contextmanager
     def _looking(self) -> Iterator[None]:
-        """Within this context, the layers show only the columns in use. (Kernels never read the other columns.)"""
+        """Within this context, each layer's buffers are cut to the columns in use, so that a pass on a CPU reads no
+        others. (Kernels never read the other columns.)"""
         if self._seen == self._cache.capacity:
             yield
             return
         whole = [(layer, layer.keys, layer.values) for layer in self._cache.layers]
         for layer, keys, values in whole:
             layer.keys, layer.values = keys[:, :, : self._seen], values[:, :, : self._seen]
-        yield
-        for layer, keys, values in whole:
-            layer.keys, layer.values = keys, values
+        try:
+            yield
+        finally:
+            for layer, keys, values in whole:
+                layer.keys, layer.values = keys, values
 
     @torch.inference_mode()
     def begin(self, slots: Sequence[int], prompts: Sequence[Sequence[int]]) -> None:
-        """Read these prompts into these slots. The next pass reads the last token of each prompt."""
+        """Read these prompts into these slots, except for the last token of each prompt, which the next pass reads."""
         longest = max(map(len, prompts)) - 1
         ids = torch.tensor(
             [[*prompt[:-1], *[0] * (longest - len(prompt) + 1)] for prompt in prompts]

@@ -13,7 +13,8 @@ from engine.model.cache import KVCache, KVLayer
 class StaticLayer(KVLayer):
     """A KV layer that can write rows to any columns.
 
-    columns: int64 [B, R], the columns that the next rows are written to; if None, rows go behind the columns in use.
+    columns: int64 [B, R], the columns that the next rows are written to; if None, rows are written after the columns in
+    use.
     """
 
     def __init__(self, capacity: int, sequences: int = 1) -> None:

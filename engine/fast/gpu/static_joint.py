@@ -18,13 +18,13 @@ from engine.fast.gpu.static_session import BufferedSession
 from engine.model.session import Session
 
 _IDLE = DeviceRows([0], 0, [0], [1])
-"""The row that a sequence without a draft adds to a pass: it sees only itself and overwrites the first column."""
+"""The row that a pass has for a sequence without a draft. The row sees only itself and overwrites the first column."""
 
 
 @dataclass(frozen=True)
 class _Padded:
-    """The number of rows of a pass in which every sequence, even one that has ended, gets as many rows as the largest
-    draft needs. sequences: the number of sequences."""
+    """Counts the rows of a joint pass, in which every sequence, even one that has ended, gets as many rows as the
+    largest draft needs. sequences: the number of sequences."""
 
     sequences: int
 
@@ -35,13 +35,15 @@ class _Padded:
 
 @cache
 def _rows(asked: int) -> int | None:
-    """The rows that each sequence gets in a pass for ``asked`` rows; None if no pass is large enough."""
+    """The number of rows that each sequence gets if the largest draft needs ``asked`` rows; None if no pass is large
+    enough."""
     size = Size.of(asked, 0)
     return None if size is None else size.rows
 
 
 class JointSessions(SeparateSessions):
-    """B sessions on buffers [B, Hkv, C, D] per layer. C is enough for the longest text and a tree."""
+    """The sessions of B sequences on common buffers [B, Hkv, C, D] per layer. C is enough for the longest text and a
+    tree."""
 
     def __init__(
         self, model: JoinedModel, capacity: int, places: int, features: tuple[int, ...]
@@ -68,8 +70,10 @@ class JointSessions(SeparateSessions):
     def look_at(self, drafts: Mapping[int, Draft]) -> dict[int, Seen]:
         """Read the root and tree of each draft in one pass; returns the results by sequence.
 
-        Each sequence gets a pass of its own if some buffers do not exist yet, if a tree is larger than the largest
-        pass, or if a draft has probes or rows that its drafter has begun to read."""
+        Instead, each sequence gets a pass of its own if some buffers do not exist yet, if a tree is larger than the
+        largest pass, or if a draft has probes or contains rows that the drafter has already run through some layers of
+        the target.
+        """
         if not self._in_one_pass(drafts):
             return super().look_at(drafts)
         for index, draft in drafts.items():
@@ -90,8 +94,8 @@ class JointSessions(SeparateSessions):
         return seen_by_index
 
     def _idle_at(self, index: int) -> DeviceRows:
-        """The row of a sequence without a draft. While the sequence's prompt is being read, the row comes behind the
-        tokens read so far."""
+        """The row that a pass has for a sequence without a draft. While the sequence's prompt is being read in parts,
+        the row stands after the tokens read so far, so that it overwrites none of them."""
         ended = index in self._begun
         return replace(self._idle[index], prefix=0 if ended else self.sessions[index].length)
 

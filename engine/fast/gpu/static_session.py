@@ -36,7 +36,8 @@ class BufferedSession(Session):
         return self._cache.ready
 
     def lay_out(self, draft: Draft) -> DeviceRows:
-        """The draft's root and tree as rows for a pass. After a pass over several sequences, call ``written``."""
+        """Lay out the draft's root and tree as rows for a pass. The caller runs the pass; if it is a pass over several
+        sequences, the caller then calls ``written``."""
         rows = self._rows(*draft.rows)
         tree, question = draft.tree, None
         if isinstance(draft, QuestionedDraft):
@@ -73,8 +74,8 @@ class StaticSession(BufferedSession):
 
     @torch.no_grad()
     def look(self, draft: Draft) -> Seen:
-        """Read a root and a tree in one pass. The pass also judges the tree if the draft has a question and the
-        buffers can run such a pass."""
+        """Read a root and a tree in one pass. The pass also judges the tree if the draft is a ``QuestionedDraft`` and
+        the buffers can run a judging pass."""
         if isinstance(draft, QuestionedDraft) and draft.probes is None and draft.begun is None:
             results = self._buffers.judge([self.lay_out(draft)], self.features)
             if results is not None:
@@ -92,12 +93,14 @@ class StaticSession(BufferedSession):
         sampling: Sampling,
         drawn: Tensor | None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Read tokens after the committed ones, and draft a chain of ``count`` more from the first ``vocabulary`` ids.
+        """Read tokens after the committed ones, and then draft a chain of ``count`` tokens, each among the first
+        ``vocabulary`` ids.
 
         Returns the drafted tokens, int32 [count], and the distributions that they were drawn from, [count, V], or None
-        at temperature 0; both are on the device. drawn: one uniform number per drafted token; None at temperature 0. If
-        there are more than READ_AHEAD tokens, all but the last are committed and the last one counts as the only token.
-        Afterwards the scratch rows are a chain of len(tokens) + count - 1 rows.
+        at temperature 0; both are on the device. drawn: one uniform number per drafted token; None at temperature 0.
+
+        If ``tokens`` has more than READ_AHEAD entries, all but the last are committed first, and ``tokens`` below means
+        the last one alone. Afterwards the scratch rows are a chain of len(tokens) + count - 1 rows.
         """
         if len(tokens) > READ_AHEAD:
             self.prefill(tokens[:-1])

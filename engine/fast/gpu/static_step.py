@@ -1,8 +1,8 @@
 """A pass of a model as a pure function of static buffers.
 
 Only operations on the device depend on the numbers in the buffers, so the same launches serve every prefix length and
-every tree of one size. Padded rows see the prefix and themselves, so their numbers stay finite. They are written behind
-the real rows, and the next pass overwrites them.
+every tree of one size. Padding rows see the prefix and themselves, so that their numbers stay finite. Their keys and
+values are written after those of the real rows, and the next pass overwrites them.
 """
 
 from functools import cached_property
@@ -18,7 +18,7 @@ from engine.model.forward import forward
 
 
 class StaticMask:
-    """A mask for B sequences that is computed on the device. For the layers it takes the place of
+    """An attention mask for B sequences that is computed on the device. The attention layers use it in place of an
     ``engine.model.row_mask.RowMask``.
 
     Its columns are all columns of the KV buffers, in use or not.
@@ -86,9 +86,9 @@ def chain(
     """Draft a chain, one token per pass; each pass reads the token of the pass before it. Returns the tokens, int32
     [passes], and the distributions that they were drawn from, [passes, V], or None in greedy decoding.
 
-    passes: the inputs of the passes. The host loads the first inputs; the other passes have one row each, behind the
-    rows of the first pass, and take prefix and token from the device. Only the first ``vocabulary`` tokens can be
-    drawn. drawn: one uniform number per pass; unused in greedy decoding.
+    passes: the inputs of the passes. The host loads the first inputs. Every other pass has one row, which stands after
+    the rows of the passes before it, and takes its prefix and its token from the device. Only the first ``vocabulary``
+    tokens can be drawn. drawn: one uniform number per pass; unused in greedy decoding.
     """
     picks: list[Tensor] = []
     laws: list[Tensor] = []

@@ -33,11 +33,11 @@ class TextBuffers(BufferSet):
     def feed(
         self, given: Sequence[DeviceRows], features: tuple[int, ...]
     ) -> list[tuple[Tensor, Tensor | None]] | None:
-        """Read rows of every sequence in one pass; returns logits [R, V] and features [R, n*H] (or None) for each
+        """Read rows of every sequence in one pass. Returns logits [R, V] and features [R, n*H] (or None) for each
         sequence.
 
-        Returns None if no size is large enough, and for a single sequence if its pass cannot be captured, because a
-        plain pass is faster then.
+        Returns None if no size is large enough. For a single sequence it also returns None if its pass cannot be
+        captured, because a plain pass through the module is then faster.
         """
         size = self._size(given)
         if size is None:
@@ -62,10 +62,11 @@ class TextBuffers(BufferSet):
     def judge(
         self, given: Sequence[DeviceRows], features: tuple[int, ...]
     ) -> list[JudgedSeen] | None:
-        """Read rows of every sequence in one pass that also judges each sequence's tree and moves the kept rows into
-        place.
+        """Read rows of every sequence in one pass that also judges each sequence's tree and moves the KV rows of
+        accepted nodes behind the committed columns.
 
-        Returns None in the cases in which ``feed`` does, before the buffers exist, and if a tree has too many draws.
+        Returns None in the cases in which ``feed`` does, and also before the buffers exist and if a tree has too many
+        draws.
         """
         size = self._size(given)
         if size is None or not self.cache.ready:
@@ -97,7 +98,7 @@ class TextBuffers(BufferSet):
         ]
 
     def _size(self, given: Sequence[DeviceRows]) -> Size | None:
-        """Make room for a pass over these rows, and return its size; None if there is no such pass."""
+        """Make room for a pass over these rows, and return the pass's size; None if there is no such pass."""
         size = Size.of(max(len(rows.tokens) for rows in given), max(rows.behind for rows in given))
         if size is None or (not self._sets.usable and self.sequences == 1):
             return None
@@ -115,7 +116,8 @@ class TextBuffers(BufferSet):
     ) -> tuple[Tensor, Tensor | None]:
         """Read ``tokens``, then draft ``count`` tokens, with the arguments and results of ``StaticSession.write``.
 
-        prefix: the number of committed columns. The scratch rows are then a chain of len(tokens) + count - 1 rows.
+        prefix: the number of committed columns. Afterwards the scratch rows are a chain of len(tokens) + count - 1
+        rows.
         """
         first, rows = len(tokens), len(tokens) + count - 1
         words = power_of_two(-(-rows // WORD))

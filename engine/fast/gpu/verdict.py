@@ -1,4 +1,4 @@
-"""A pass of the target that judges its tree and moves the kept rows, without waiting for the host."""
+"""A pass of the target that judges its tree and moves the KV rows of accepted nodes, without waiting for the host."""
 
 from array import array
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ from engine.fast.kernels.verify_tree import verify_tree
 
 
 class JudgedInputs(StepInputs):
-    """The buffer of a judged pass, including the whole numbers and coins that the verdict reads.
+    """The buffer of a judged pass, including the whole numbers and coins that the verdict depends on.
 
-    Letters and names are those of ``FlatTree``, for R - 1 nodes and R draws. noise, q: a tensor [R, V] for each
-    sequence, or [0, V] if its law does not need it.
+    The names are those of ``FlatTree``, for a tree of up to R - 1 nodes and R draws, where R is the number of rows.
+    noise, q: for each sequence a tensor [R, V], or [0, V] if the sequence's law does not use it.
     """
 
     def __init__(
@@ -59,8 +59,9 @@ class JudgedInputs(StepInputs):
                 _fill(self.q[sequence], q)
 
     def fits(self, given: Sequence[DeviceRows]) -> bool:
-        """Whether the buffer has room for the trees of these rows. Independent draws may repeat a token, so there may
-        be more draws than rows; and a drafter may propose with a q although its kinds of draw need none."""
+        """Whether the buffer has room for the trees in ``given``. There may be too many draws, because independent
+        draws may repeat a token without adding a row. And there may be a q without room, because a drafter may propose
+        with a q although it declares only kinds of draw that need none."""
         return all(
             len(places.draws) <= self.size.rows
             and (law.rule != "rejection" or len(places.q) <= len(q))
@@ -77,7 +78,8 @@ class JudgedInputs(StepInputs):
         )  # fmt: skip
 
     def judge(self, sequence: int, logits: Tensor) -> Tensor:
-        """Judge the tree of a sequence; returns the numbers of its verdict, int32 [4 + 3 (R - 1)]. logits: [R, V]."""
+        """Judge the tree of the sequence with this index. logits: [R, V], of this sequence. Returns the numbers of the
+        verdict, int32 [4 + 3 (R - 1)]."""
         law, rows = self.laws[sequence], logits
         if law.rule != "greedy":
             rows = truncated(logits, law.sampling)
@@ -86,8 +88,8 @@ class JudgedInputs(StepInputs):
 
 
 def _fill(held: Tensor, q: Sequence[Tensor]) -> None:
-    """Copy the distributions ``q`` to the first rows of ``held``, and pad them with zeros. They have the same width, at
-    most the width of ``held``, and may be on any device."""
+    """Copy the distributions ``q`` to the first rows of ``held``, each padded with zeros. The distributions have the
+    same width, which is at most the width of ``held``, and may be on any device."""
     width = q[0].shape[-1]
     held[: len(q), :width].copy_(to_device(torch.stack(tuple(q)), held.device))
     held[: len(q), width:].zero_()
@@ -96,10 +98,11 @@ def _fill(held: Tensor, q: Sequence[Tensor]) -> None:
 def judged(
     module: nn.Module, inputs: JudgedInputs, cache: StaticCache, features: tuple[int, ...]
 ) -> tuple[Tensor, Tensor | None, Tensor]:
-    """Run one pass, judge its trees and move the kept rows.
+    """Run one pass, judge its trees and move the KV rows of accepted nodes behind the committed columns.
 
-    Returns logits [B, R, V]; features [B, R, n*H] or None, with the kept rows first, as in the cache; and the numbers
-    of the verdicts, int32 [B, 4 + 3 (R - 1)]."""
+    Returns logits [B, R, V]; features [B, R, n*H] or None, with the accepted rows first, in the order of the cache; and
+    the numbers of the verdicts, int32 [B, 4 + 3 (R - 1)].
+    """
     logits, states = step(module, inputs, cache, features)
     numbers = torch.stack([inputs.judge(index, logits[index]) for index in range(len(logits))])
     place = torch.arange(inputs.size.rows, device=numbers.device, dtype=torch.int32)
@@ -113,7 +116,8 @@ def judged(
 
 
 class Arrival:
-    """The numbers [B, N] of B verdicts. The first call of ``of`` copies all of them from the device to the host."""
+    """The numbers [B, N] of the verdicts on B trees. The first call of ``of`` copies all of them from the device to the
+    host."""
 
     def __init__(self, numbers: Tensor) -> None:
         self._numbers = numbers

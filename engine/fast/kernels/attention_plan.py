@@ -24,17 +24,19 @@ class Plan:
     chunk: int | None = None
 
     def blocks(self, packed: int) -> int:
-        """The number of tiles of rows; each tile reads the whole prefix. packed: rows times query heads per KV head."""
+        """The number of tiles of query rows; each tile reads the whole prefix. packed: the number of query rows times
+        the number of query heads per KV head."""
         return -(-packed // self.block_rows)
 
 
 def plan(
     rows: int, groups: int, pairs: int, head: int, element: int, longest: int, gpu: Gpu = HOPPER
 ) -> Plan:
-    """The plan for a launch; it depends only on shapes and on the GPU.
+    """Return the plan for a launch, which depends only on shapes and on the GPU.
 
     rows: query rows per sequence. groups: query heads per KV head. pairs: sequences times KV heads. head: dimensions of
-    a head. element: bytes of one number. longest: the longest prefix, in columns."""
+    a head. element: bytes of one number. longest: the longest prefix, in columns.
+    """
     packed, width = rows * groups, power_of_two(head, 16)
     largest = 128 if width <= 128 else (64 if gpu.large_products else 32)
     if element == 4:
@@ -61,6 +63,5 @@ def plan(
 
 def places(warps: int, gpu: Gpu) -> int:
     """The number of programs that the GPU runs at the same time; further programs would wait for a second wave. A
-    program of eight warps uses more than half of the registers of a multiprocessor, a program of four warps uses
-    less."""
+    multiprocessor has registers for one program of eight warps or for two programs of four warps."""
     return gpu.processors * (1 if warps == 8 else 2)

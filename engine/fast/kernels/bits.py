@@ -21,8 +21,9 @@ class AncestorBits:
     words: int32 [B, R, ceil(S / 32)]; bit j of word w says whether the row sees scratch row 32 w + j.
     depths: int32 [B, S]; scratch row s is at position prefix + depths[s] of the text.
     prefix: int32 [B], the number of committed columns of each sequence.
-    longest: the longest prefix, or an upper bound (the capacity, for a captured graph); it only decides how the work is
-    split. own: int32 [B, R], the depths of the query rows; None if the query rows are the last R scratch rows.
+    longest: the longest prefix, or an upper bound of it (for a captured graph, the capacity); only the plan that
+    divides the work depends on this number.
+    own: int32 [B, R], the depths of the query rows; None if the query rows are the last R scratch rows.
     """
 
     words: Tensor

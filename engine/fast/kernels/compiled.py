@@ -56,7 +56,7 @@ class Usage:
 
 @contextlib.contextmanager
 def caught() -> Iterator[list[Launch]]:
-    """A context in which Triton launches nothing. Its value is a list that collects the launches instead."""
+    """A context in which Triton launches nothing. The context's value is a list that collects the launches instead."""
     from triton.runtime.jit import JITFunction
 
     launches: list[Launch] = []
@@ -114,7 +114,7 @@ def _kind(value) -> str:
 
 
 def usage(launch: Launch, architecture: int) -> Usage:
-    """Compile a caught launch, and read from the result how many registers and how much memory it uses."""
+    """Compile a caught launch, and return the registers and memory that the machine code uses."""
     kernel = build(launch, architecture)
     registers, stack = _resources(kernel.asm["cubin"])
     meta = kernel.metadata

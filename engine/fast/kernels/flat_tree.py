@@ -1,4 +1,7 @@
-"""Writes a draft tree as the arrays that a kernel walks."""
+"""Writes a draft tree as the arrays that a kernel walks.
+
+A place is the root or a node: a point of the tree at which children may have been drawn.
+"""
 
 from dataclasses import dataclass, replace
 
@@ -13,13 +16,14 @@ KINDS = ("one_hot", "iid", "without_replacement")
 
 @dataclass(frozen=True)
 class FlatTree:
-    """A tree with N nodes, N + 1 places and M draws. Place 0 is the root; place i + 1 is node i.
+    """A tree with N nodes, N + 1 places (the root and the nodes) and M draws. Place 0 is the root; place i + 1 is node
+    i.
 
-    tokens: int32 [N]. depths: int32 [N + 1], the depth of each place. draws: int32 [M], the nodes in the order in which
-    they were drawn, grouped by the place they were drawn at. first: int32 [N + 2], where the draws of each place begin.
-    kinds: int32 [N + 1], the kind of the place's draws, an index into KINDS. q_row: int32 [N + 1], the place's row in
-    q, or -1. q: fp32 [Q, V], the draft distributions; Q may be 0. repeats_q: whether several draws without replacement
-    come from one q.
+    tokens: int32 [N]. depths: int32 [N + 1], the depth of each place. draws: int32 [M], the drawn nodes, grouped by the
+    place under which they were drawn, each group in the order of its draws. first: int32 [N + 2], the index in
+    ``draws`` at which the group of each place begins. kinds: int32 [N + 1], the kind of the place's draws, an index
+    into KINDS. q_row: int32 [N + 1], the place's row in q, or -1. q: fp32 [Q, V], the draft distributions; Q may be 0.
+    repeats_q: whether some place has several draws without replacement from its q.
     """
 
     tokens: Tensor
@@ -60,8 +64,8 @@ class FlatTree:
 
 @dataclass(frozen=True)
 class Places:
-    """How the children of each place of a tree were proposed, as lists on the host. The names are those of
-    ``FlatTree``.
+    """How the children of each place of a tree were proposed, as lists on the host. A place is the root or a node; the
+    names are those of ``FlatTree``.
 
     q: the draft distributions, on the drafter's device.
     """
@@ -78,7 +82,7 @@ class Places:
 
     @classmethod
     def of(cls, tree: DraftTree) -> "Places":
-        """The places of a draft tree. Raises ValueError if siblings differ in their kind of draw, or in the
+        """List the draws of a draft tree. Raises ValueError if siblings differ in their kind of draw, or in the
         distribution that they were drawn from."""
         draws, first, kinds, q_row, q = [], [0], [], [], []
         for place in range(ROOT, len(tree)):

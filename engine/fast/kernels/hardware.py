@@ -35,7 +35,7 @@ def _of(index: int) -> Gpu:
 
 
 OLDEST = 8
-"""The lowest major compute capability for which the kernels are planned, and compiled in the tests."""
+"""The lowest major compute capability for which launches are planned, and for which tests compile the kernels."""
 
 AMPERE = Gpu(108, 166_912, 8)  # A100
 HOPPER = Gpu(132, 232_448, 9)  # H100, H200

@@ -1,5 +1,5 @@
-"""The work of ``verify_tree`` at one place of the tree, over the vocabulary. These jitted functions are called by a
-kernel.
+"""Jitted functions that do the work of ``verify_tree`` at one place of the tree (the root or a node), over the whole
+vocabulary.
 
 NaN counts as the largest number, as in ``torch.argmax``, so every index that is returned lies in the vocabulary.
 """
@@ -14,7 +14,7 @@ def is_nan(number):
 
 @triton.jit
 def _better(best, where, score, index):
-    """For each lane, the higher of two scores, and its index. Of equal scores, ``best`` stays."""
+    """For each lane, the higher of two scores, and the index of that score. If the scores are equal, ``best`` wins."""
     higher = (score > best) | (is_nan(score) & ~is_nan(best))
     return tl.where(higher, score, best), tl.where(higher, index, where)
 
@@ -31,8 +31,8 @@ def _first_of_best(best, where):
 
 @triton.jit
 def argmax(row, noise, vocabulary, RACED: tl.constexpr, BLOCK: tl.constexpr):
-    """The argmax of the scores, and whether any score is NaN. The scores are row, or row / noise if RACED, in fp32,
-    with the division rounded as in IEEE 754."""
+    """Return the argmax of the scores, and whether any score is NaN. The scores are those in ``row``, or, if RACED, row
+    / noise in fp32, with the division rounded as in IEEE 754."""
     lane = tl.arange(0, BLOCK)
     best = tl.full([BLOCK], float("-inf"), tl.float32)
     where = lane  # in a row of minus infinities the first is the largest
@@ -66,10 +66,10 @@ def _mass(row, vocabulary, BLOCK: tl.constexpr):
 
 @triton.jit
 def _refused(law, q, index, token, by_q):
-    """The residual of the law after the rejection of ``token``, not yet normalised. by_q: whether the token was drawn
-    from q.
+    """The residual of the law after ``token`` was rejected, not yet normalised. by_q: whether the token was drawn from
+    q.
 
-    A token can be rejected only where q exceeds the law, so the token's own residual is 0.
+    A token can be rejected only where its q exceeds its probability by the law, so its own residual is 0.
     """
     left = tl.where(by_q, tl.maximum(law - q, 0.0), law)
     return tl.where(index == token, 0.0, left)
@@ -83,8 +83,8 @@ def weigh_draws(
     """Compute the acceptance probability of each draw of one place, with one pass over the vocabulary per draw. Returns
     the recovered token, and whether the row contains NaN.
 
-    A pass applies the rejection of the previous draw (``last_*``) to the law, and sums the mass that would remain after
-    the rejection of its own draw.
+    The pass for one draw does two things. It replaces the law by the residual after the rejection of the previous draw
+    (``last_*``). And it sums the mass that would remain after the rejection of this draw.
     """
     lane = tl.arange(0, BLOCK)
     scale = 1.0 / _mass(row, vocabulary, BLOCK)

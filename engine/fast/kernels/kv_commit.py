@@ -1,11 +1,11 @@
-"""Moves the kept rows of a step behind the committed columns, for all layers in one launch.
+"""Moves the accepted rows of a step to the columns after the committed ones, for all layers in one launch.
 
-buffers: the keys and the values of every layer, each [B, Hkv, C, D], all of the same shape, layout and dtype. The
-step's scratch rows come after the ``start[b]`` committed columns of sequence b. The first ``count[b]`` entries of
-``rows[b]``, in ascending order, are the numbers of the kept rows, which move to the columns start, start + 1, ...
+buffers: the keys and the values of every layer, each [B, Hkv, C, D], all of the same shape, layout and dtype. In
+sequence b the step's scratch rows stand after the ``start[b]`` committed columns. The accepted rows are the first
+``count[b]`` entries of ``rows[b]``, in ascending order; they move to the columns start, start + 1, ...
 
-The numbers ascend, so no row moves to a higher column, nor onto a row that is still to be moved. So the rows are moved
-in place, one block at a time, and each block is read before it is written.
+Because the numbers ascend, no row moves to a higher column, nor onto a row that is still to be moved. So the rows are
+moved in place, one block at a time, and each block is read before it is written.
 
 Bytes moved: 2 (read, written) times buffers B Hkv D count, times the size of an element, less the rows that stay where
 they are. No floating-point operations.
@@ -29,10 +29,10 @@ def kv_commit(
     count: Tensor,
     addresses: Tensor | None = None,
 ) -> None:
-    """Move the kept rows of each sequence to the columns from ``start`` on, in place.
+    """Move the accepted rows of each sequence to the columns from ``start`` on, in place.
 
-    start: int32 [B]. rows: int32 [B, K], numbered from 0 at column start. count: int32 [B]. addresses: the result of
-    ``addresses_of``, or None to compute it.
+    start: int32 [B]. rows: int32 [B, K], where row 0 is the one in column ``start``. count: int32 [B]. addresses: the
+    result of ``addresses_of``, or None to compute it.
     """
     if on_gpu(buffers[0]):
         kv_commit_triton(buffers, start, rows, count, addresses)
@@ -41,7 +41,7 @@ def kv_commit(
 
 
 def kv_commit_reference(buffers, start, rows, count) -> None:
-    """Define ``kv_commit`` in torch: gather the kept rows, then write them."""
+    """Define the result of ``kv_commit`` in torch: gather the accepted rows, then write them."""
     for sequence in range(rows.shape[0]):
         begin, size = int(start[sequence]), int(count[sequence])
         columns = rows[sequence, :size].long() + begin
@@ -81,8 +81,8 @@ def _commit_kernel(
     addresses, kind, start, rows, count, heads, most, b_b, b_h, b_c, rows_b,
     HEAD: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_R: tl.constexpr,
 ):  # fmt: skip
-    """One program per buffer (axis 0) and per pair of sequence and head (axis 1). Only the element width of ``kind`` is
-    used."""
+    """One program per buffer (axis 0) and per pair of sequence and KV head (axis 1). The pointer ``kind`` is never
+    read; it only tells the width of an element."""
     sequence = (tl.program_id(1) // heads).to(tl.int64)
     head = (tl.program_id(1) % heads).to(tl.int64)
     address = tl.multiple_of(tl.load(addresses + tl.program_id(0)), 16)

@@ -16,7 +16,8 @@ except ImportError:
     AVAILABLE = False
 
     class _Absent:
-        """Takes the place of the missing module and of all its attributes, decorators included."""
+        """Takes the place of the Triton module if Triton is missing, and of everything in that module, decorators
+        included."""
 
         def __getattr__(self, name: str):
             return self

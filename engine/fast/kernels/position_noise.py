@@ -1,8 +1,8 @@
-"""The noise for the positions of a text, made on the device that draws tokens with it.
+"""Computes the noise for the positions of a text on the device that draws tokens with this noise.
 
-The numbers are those of ``engine.core.sampling.position_noise``: the same words of Philox4x64-10, made uniform, and
-minus their logarithm in fp64. A number can differ, in its last bit, only if two devices round the logarithm differently
-and the difference decides the rounding to fp32.
+The numbers are those of ``engine.core.sampling.position_noise``: the words of Philox4x64-10 as uniform numbers, and
+minus the logarithm of these in fp64. A number can differ between two devices only in its last bit, and only if the
+devices round the logarithm differently and this difference decides the rounding to fp32.
 
 Bytes moved: 4 rows V written. Integer operations: about 40 per number.
 """
@@ -23,7 +23,7 @@ def noise_rows(seed: int, first: int, count: int, vocabulary: int, device: torch
 
 
 def noise_rows_reference(seed: int, first: int, count: int, vocabulary: int) -> Tensor:
-    """The noise as ``noise_rows`` defines it, computed on the CPU."""
+    """Define the result of ``noise_rows``, on the CPU."""
     rows = [position_noise(seed, first + row, vocabulary) for row in range(count)]
     return torch.stack(rows) if rows else torch.empty(0, vocabulary)
 
@@ -31,8 +31,8 @@ def noise_rows_reference(seed: int, first: int, count: int, vocabulary: int) -> 
 def noise_rows_triton(
     seed: int, first: int, count: int, vocabulary: int, device: torch.device, block: int = 256
 ) -> Tensor:
-    """The noise, computed by the kernel. A program makes four times ``block`` numbers of a row. The host does not
-    wait."""
+    """Do the work of ``noise_rows`` in the Triton kernel, without waiting for the device. A program computes four times
+    ``block`` numbers of a row."""
     out = torch.empty(count, vocabulary, dtype=torch.float32, device=device)
     if count:
         low, high = (word - (1 << 64) if word >> 63 else word for word in noise_key(seed))
@@ -50,8 +50,8 @@ def _exponential(word):
 
 @triton.jit(do_not_specialize=["low", "high", "first", "vocabulary"])
 def _noise_kernel(out, low, high, first, vocabulary, BLOCK: tl.constexpr):
-    """One program per row and block. NumPy increments its counter before it draws, so its first four words have counter
-    1."""
+    """One program per row and block. The first counter is 1, because NumPy increments its counter before it draws the
+    first four words."""
     row = tl.program_id(0)
     group = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     zero = group.to(tl.uint64) * 0

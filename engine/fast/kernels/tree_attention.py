@@ -36,11 +36,11 @@ def tree_attention(
     softcap: float | None = None,
     sinks: Tensor | None = None,
 ) -> Tensor:
-    """softmax(mask(cap(scale q k))) v, where a sink takes its share of the softmax and adds nothing to the output.
+    """softmax(mask(cap(scale q k))) v. An attention sink takes its share of the softmax and adds nothing to the output.
 
-    scale: None means D^-1/2. window: a row sees columns less than this many positions back. softcap: the number c with
-    which scores s become c tanh(s / c). sinks: [H], one score per head for attending to nothing. A row that sees
-    nothing gives 0.
+    scale: None means D^-1/2. window: a row sees columns that are less than this many positions before it. softcap: the
+    number c with which scores s become c tanh(s / c). sinks: [H], the score of each head's sink. If a row sees nothing,
+    its output is 0.
     """
     run = tree_attention_triton if on_gpu(query) else tree_attention_reference
     return run(query, key, value, mask, scale, window, softcap, sinks)
@@ -49,7 +49,7 @@ def tree_attention(
 def tree_attention_reference(
     query, key, value, mask, scale=None, window=None, softcap=None, sinks=None
 ):
-    """Define ``tree_attention`` in torch: one sequence after another, in fp32 (fp64 for fp64 queries)."""
+    """Define the result of ``tree_attention`` in torch: one sequence after another, in fp32 (fp64 for fp64 queries)."""
     groups = query.shape[1] // key.shape[1]
     outputs = []
     for index in range(query.shape[0]):
@@ -99,7 +99,8 @@ def tree_attention_triton(
     """Do the work of ``tree_attention`` in two kernels. query, key and value must be contiguous in their last
     dimension.
 
-    cut: how the work is divided; None to plan it here. Raises ValueError if shapes do not fit together."""
+    cut: how the work is divided; None to plan this here. Raises ValueError if shapes do not fit together.
+    """
     batch, heads, rows, head = query.shape
     kv_heads = key.shape[1]
     groups = heads // kv_heads
@@ -151,8 +152,8 @@ def _plan_here(query: Tensor, groups: int, pairs: int, longest: int, window: int
 
 @triton.jit
 def _rows(at, begin, there, FULL: tl.constexpr, HEAD: tl.constexpr, WIDTH: tl.constexpr):
-    """Load WIDTH numbers of each row whose address is in ``at``, from dimension ``begin`` on. Rows that are not
-    ``there``, and dimensions beyond HEAD, are 0."""
+    """Load WIDTH numbers of each row, from dimension ``begin`` on. at: the addresses of the rows. Rows for which
+    ``there`` is false, and dimensions beyond HEAD, are 0."""
     dims = begin + tl.arange(0, WIDTH)
     if FULL:
         numbers = tl.load(at[:, None] + dims[None, :])
@@ -189,8 +190,8 @@ def _fold(
 ):  # fmt: skip
     """Add one tile of N columns to the running softmax (base 2) of M rows.
 
-    there: bool [N], the columns that exist; with WHOLE, all of them do. seen: bool [M, N], the columns that each row
-    sees; without MASKED, all of them.
+    there: bool [N], whether each column exists; with WHOLE, all columns do. seen: bool [M, N], the columns that each
+    row sees; without MASKED, it sees all of them.
     """
     full: tl.constexpr = WHOLE and HEAD == BLOCK_D
     scores = _scores(q, q_at, real, key_at, there, full, HEAD, BLOCK_D, CHUNK) * scale
@@ -228,8 +229,9 @@ def _parts_kernel(
     """One program per block of rows, part of the columns, and pair of sequence and KV head. It computes the attention
     of BLOCK_M packed rows to one part of the columns.
 
-    Packed row m is row m % rows of query head m // rows in the KV head's group. The first part is the tree, and the
-    other parts are those of the prefix. The program writes the part's normalised output and its log-sum-exp (base 2).
+    Packed row m is query row m % rows of query head m // rows, counted within the group of the KV head. The first part
+    is the tree, and the other parts are those of the prefix. The program writes the normalised output for its part, and
+    the part's log-sum-exp (base 2).
     """
     part = tl.program_id(1) - 1
     sequence = (tl.program_id(2) // kv_heads).to(tl.int64)
@@ -304,7 +306,8 @@ def _join_kernel(
     partial, logs, sinks, out, heads, rows, parts,
     HEAD: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_P: tl.constexpr, SINKS: tl.constexpr,
 ):  # fmt: skip
-    """One program per sequence, head and row. It writes the mean of the parts, weighted by their shares of the mass."""
+    """One program per sequence, head and row. It writes the mean of the parts' outputs, weighted by the parts' shares
+    of the softmax mass."""
     flat = tl.program_id(0).to(tl.int64)
     row = flat % rows
     head = flat // rows % heads

@@ -1,13 +1,13 @@
 """Applies temperature, top-k and top-p to many rows of logits, without sorting them.
 
-logits [R, V] -> probabilities fp32 [R, V], as ``engine.core.sampling.distribution`` computes them: all tokens
-equal to the k-th largest stay; among equal tokens at the edge of top-p, the first ones stay.
+logits [R, V] -> probabilities fp32 [R, V], as ``engine.core.sampling.distribution`` computes them: all tokens whose
+logit equals the k-th largest stay; of equal tokens at the edge of top-p, those with the lowest ids stay.
 
-Each threshold is found bit by bit, three bits per pass, in a row that stays in the L2 cache. A row
-with NaN gives NaN.
+Each threshold is found bit by bit, three bits per pass over the row, which stays in the L2 cache. If a row contains
+NaN, all its probabilities are NaN.
 
-Bytes moved: V R times the size of an element once from memory, then 12 times from the L2 cache for
-each truncation, and 4 V R. Floating-point operations: 10 to 40 per number and pass.
+Bytes moved: V R times the size of an element once from memory, then 12 times from the L2 cache for each truncation, and
+4 V R. Floating-point operations: 10 to 40 per number and pass.
 """
 
 import torch
@@ -30,8 +30,8 @@ def truncated(logits: Tensor, sampling: Sampling) -> Tensor:
 
 
 def truncated_triton(logits: Tensor, sampling: Sampling, block: int = 2048) -> Tensor:
-    """The same probabilities as ``truncated``, computed by the kernel with one program per row. The last dimension must
-    be contiguous."""
+    """Do the work of ``truncated`` in the Triton kernel, with one program per row. The last dimension of the logits
+    must be contiguous."""
     rows, vocabulary = logits.shape
     block = min(block, power_of_two(vocabulary, 16))
     out = torch.empty(rows, vocabulary, dtype=torch.float32, device=logits.device)
@@ -58,8 +58,8 @@ def threshold(
     """The largest key for which the number of tokens with smaller keys is less than ``limit``. If WEIGHED, their total
     weight is compared instead of their number.
 
-    A token's key is the bit pattern of its ``below_peak``; keys ascend as ``below_peak`` does. Each pass finds three
-    bits, from the top. Tokens with keys above ``bound`` do not count.
+    A token's key is the bit pattern of its ``below_peak``; keys ascend as ``below_peak`` does. Each pass over the row
+    finds three bits of the result, beginning with the highest. Tokens with keys above ``bound`` are ignored.
     """
     lane = tl.arange(0, BLOCK)
     step_of = tl.arange(0, 8)
@@ -113,8 +113,8 @@ def _truncate_kernel(
     logits, out, inverse, top_p, top_k, vocabulary, logits_r,
     TOP_K: tl.constexpr, TOP_P: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One program per row. ``bound`` is the largest key that stays, and ``most`` the number of tokens with that key
-    that stay."""
+    """One program per row. Tokens with keys below ``bound`` stay. Of the tokens whose key is ``bound``, only the first
+    ``most`` stay."""
     at = tl.program_id(0).to(tl.int64)
     row = logits + at * logits_r
     lane = tl.arange(0, BLOCK)

@@ -1,23 +1,25 @@
 """Judges a tree of drafted tokens on the device, in one launch.
 
-rows [N + 1, V]: the target's probabilities after the root and after each node, with temperature and
-truncation applied; for ``greedy`` any scores, such as logits. The rules are those of
-``engine.rules``, draw for draw and coin for coin:
+A place is the root or a node; its draws are the tokens drafted under it.
 
-greedy: a child is accepted if it is the argmax. sampler_match: a child is accepted if it is
-argmax(p / noise). rejection: a child is accepted with probability min(1, p / q); after a rejection the
-residual replaces p. This is done in fp64, and the recovered token is argmax(residual / noise) in fp32.
+rows [N + 1, V]: the target's probabilities at the root and at each node, with temperature and truncation applied; for
+``greedy`` any scores, such as logits. The rules are those of ``engine.rules``, draw for draw and coin for coin:
 
-One program per place computes two things: for every draw of the place, the probability of accepting it
-if the draws before it were rejected; and the token that would be final if the walk ended there. Neither
-depends on a coin. The last program to finish then tosses the coins in a walk over scalars.
+greedy: a child is accepted if it is the argmax.
+sampler_match: a child is accepted if it is argmax(p / noise).
+rejection: a child is accepted with probability min(1, p / q); after a rejection the residual replaces p. This is done
+in fp64, and the recovered token is argmax(residual / noise) in fp32.
 
-A walk that comes to a row with NaN ends there: no child is judged, the final token is some
-token of the vocabulary, and the verdict's final kind is NOT_A_NUMBER.
+One program per place computes two things: for every draw of the place, the probability of accepting it if the draws
+before it were rejected; and the token that would be final if the walk ended at this place. Neither depends on a coin.
+The last program to finish then tosses the coins in a walk over scalars.
 
-Bytes moved: (N + 1) V 4 once for greedy; for sampler_match, and for a place without draws under
-rejection, the noise as well; for a place with k draws about (k + 1) V (4 + 4), from the second
-draw on k V 16 more for the residual. Floating-point operations: about 2 (greedy) to 10 k per number.
+A walk that comes to a row with NaN ends at that row: no child is judged, the final token is some token of the
+vocabulary, and the verdict's final kind is NOT_A_NUMBER.
+
+Bytes moved: (N + 1) V 4 once for greedy; for sampler_match, and for a place without draws under rejection, the noise as
+well; for a place with k draws about (k + 1) V (4 + 4), and for k > 1 another k V 16 for the residual. Floating-point
+operations: about 2 (greedy) to 10 k per number.
 """
 
 from dataclasses import dataclass
@@ -49,18 +51,19 @@ class DeviceVerdict:
 
     @property
     def result(self) -> Tensor:
-        """Four numbers, [4]: how many nodes are kept; the final token; BONUS, RECOVERED or NOT_A_NUMBER; how many coins
-        were tossed."""
+        """Four numbers, [4]: how many nodes are accepted; the final token; BONUS, RECOVERED or NOT_A_NUMBER; how many
+        coins were tossed."""
         return self.numbers[:4]
 
     @property
     def path(self) -> Tensor:
-        """The kept nodes from depth 1 downwards, [N]; the entries after the last kept node are undefined."""
+        """The accepted nodes from depth 1 downwards, [N]; the entries after the last accepted node are undefined."""
         return self._column(0)
 
     @property
     def kept(self) -> Tensor:
-        """The tokens of the kept nodes, [N], in the order of ``path``; the entries after the last are undefined."""
+        """The tokens of the accepted nodes, [N], in the order of ``path``; the entries after the last of these tokens
+        are undefined."""
         return self._column(1)
 
     @property
@@ -78,15 +81,16 @@ def verify_tree(
 ) -> DeviceVerdict:
     """Judge a tree under ``rule``, one of RULES.
 
-    rows: [N + 1, V], as described above. coins: fp64 [at least M], uniform numbers in the order of the tosses
-    (rejection only). noise: fp32 [depths + 1, V], Exp(1); row d is for the token after d kept nodes (not for greedy).
+    rows: [N + 1, V], the target's probabilities (or, for greedy, any scores) at the root and at each node. coins: fp64
+    [at least M], uniform numbers in the order of the tosses (rejection only). noise: fp32 [depths + 1, V], Exp(1); row
+    d is for the token after d accepted nodes (not for greedy).
     """
     run = verify_tree_triton if on_gpu(rows) else verify_tree_reference
     return run(rule, rows, tree, coins, noise)
 
 
 def verify_tree_reference(rule, rows, tree, coins=None, noise=None) -> DeviceVerdict:
-    """Define ``verify_tree`` in torch: first weigh every place as if the walk came there, then walk."""
+    """Define the result of ``verify_tree`` in torch: first weigh every place as if the walk reached it, then walk."""
     draws, places = tree.draws.numel(), tree.size + 1
     table = torch.zeros(3, draws, dtype=torch.float64, device=rows.device)
     finals = [_weigh_place(rule, rows[place], tree, place, noise, table) for place in range(places)]
@@ -123,8 +127,8 @@ def verify_tree_reference(rule, rows, tree, coins=None, noise=None) -> DeviceVer
 
 
 def _weigh_place(rule, row, tree, place, noise, table) -> int:
-    """Write acceptance probability, p and q of the place's draws to ``table`` [3, M]. Returns the final token t of a
-    walk that ends at this place, or -1 - t if the row contains NaN."""
+    """Write the acceptance probability, p and q of each draw under the place to ``table`` [3, M]. Returns the final
+    token t of a walk that ends at this place, or -1 - t if the row contains NaN."""
     token = _ending(rule, row, tree, place, noise, table)
     return -1 - token if bool(row.isnan().any()) else token
 
@@ -157,8 +161,8 @@ def _ending(rule, row, tree, place, noise, table) -> int:
 def verify_tree_triton(rule, rows, tree, coins=None, noise=None, block: int = 2048):
     """Do the work of ``verify_tree`` in the kernel. rows and noise are fp32 and contiguous in their last dimension.
 
-    The number of warps is chosen so that no two threads hold the same element: a place's law is overwritten in place,
-    and the second thread would read numbers that the first has already overwritten.
+    The number of warps is chosen so that no two threads hold the same element. Otherwise, since a place's law is
+    overwritten in place, one thread could read numbers that another thread has already overwritten.
     """
     device, size, vocabulary = rows.device, tree.size, rows.shape[-1]
     block = min(block, power_of_two(vocabulary, 16))
@@ -188,8 +192,9 @@ def verify_tree_triton(rule, rows, tree, coins=None, noise=None, block: int = 20
 def _walk(
     tokens, draws, first, choices, accept, coins, result, path, ids, status, RULE: tl.constexpr
 ):  # fmt: skip
-    """Walk from the root down, on scalars, and write the verdict. An accepted draw moves the walk on. The walk ends at
-    a place that accepts no draw, and at a negative choice, which stands for a row with NaN."""
+    """Walk from the root down, on scalars, and write the verdict. Each accepted draw moves the walk to the accepted
+    node. The walk ends at a place that accepts no draw, or whose choice is negative, which stands for a row with
+    NaN."""
     place = 0
     choice = tl.load(choices, cache_modifier=".cg")
     end = tl.load(first + 1, cache_modifier=".cg")
@@ -247,7 +252,7 @@ def _verify_kernel(
     vocabulary, row_stride, q_stride, noise_stride, size,
     RULE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Program i weighs place i. The last program to finish walks the tree."""
+    """Program i weighs the draws under place i (the root or a node). The last program to finish walks the tree."""
     place = tl.program_id(0)
     row = rows + place.to(tl.int64) * row_stride
     path = numbers + 4

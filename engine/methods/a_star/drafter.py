@@ -1,14 +1,14 @@
 """A*-Decoding: search among partial solutions, the most promising first.
 
-Chatziveroglou, A*-Decoding: Token-Efficient Inference Scaling (2025). A state is the prompt with some whole steps of a
-solution behind it. To expand a state, several next steps are drawn from it. r(s) in [0, 1] says how good a state is,
-h(s) = 1 - r(s), f = g + h. The state with the least f is expanded next; if this state is a whole solution, it is the
-answer.
+Chatziveroglou, A*-Decoding: Token-Efficient Inference Scaling (2025). A state is the prompt followed by some whole
+steps of a solution; here a step is one line. To expand a state, several next steps are drawn from the target. r(s) in
+[0, 1] is the score of a state, h(s) = 1 - r(s), f = g + h. The state with the least f is expanded next; if this state
+is a whole solution, it is the answer.
 
 The paper's cost g could not be established, because only a review of the paper was at hand. According to that review, g
 adds up the increases of h on the way to the state, max(0, h(s') - h(s)). The paper's r is a large process reward model.
-Here it is a small scorer that was trained on worked sums (``engine.methods.a_star.part``) and says little about other
-texts. A step ends with a line.
+Here r is a small scorer that was trained on worked sums (``engine.methods.a_star.part``); its scores mean little for
+other texts.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ APART = 1_000_003  # difference between the seeds of two drawn steps
 
 @dataclass(frozen=True)
 class State:
-    """A partial solution. logs: log p of each of its tokens, at temperature 1. h: 1 minus the chance that all of its
-    steps are right. g: the sum of the increases of h on the way to this state."""
+    """A partial solution. path: its tokens. logs: log p of each of these tokens, at temperature 1. h: 1 minus the
+    chance that all steps of the solution are right. g: the sum of the increases of h on the way to this state."""
 
     path: Path = ()
     logs: tuple[float, ...] = ()
@@ -43,8 +43,8 @@ class State:
 
 @dataclass
 class Branch:
-    """A step that is being drawn behind the state ``above``. path, logs: the tokens of state and step so far, and their
-    log p. chance: the random numbers of this step."""
+    """A step that is being drawn after the state ``above``. path, logs: the tokens of the state and of the step so far,
+    and their log p. chance: the random numbers of this step."""
 
     above: State
     path: Path

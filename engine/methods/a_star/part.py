@@ -39,7 +39,7 @@ class StepScorer(ModulePart):
         return cls(2).eval().requires_grad_(False)
 
     def forward(self, told: Tensor) -> Tensor:
-        """Map signals [..., TOLD], as ``told`` makes them, to the log-odds [...] that all steps are right."""
+        """Map signals [..., TOLD], which ``told`` computes, to the log-odds [...] that all steps so far are right."""
         return self.out(F.silu(self.inner(told))).squeeze(-1)
 
     def right(self, logs: Sequence[float], begun: int) -> float:
@@ -49,8 +49,8 @@ class StepScorer(ModulePart):
 
 
 def told(logs: Sequence[float], begun: int) -> Tensor:
-    """Return the scorer's input [TOLD]: least log p of all tokens and of the last step, then the two sums. logs, begun:
-    as in ``StepScorer.right``."""
+    """Return the scorer's input [TOLD]: the least log p of all tokens and of the last step's tokens, then the sum of
+    log p of all tokens and of the last step's tokens. logs, begun: as in ``StepScorer.right``."""
     last = logs[begun:]
     return torch.tensor([min(logs), min(last), sum(logs), sum(last)], dtype=torch.float32)
 

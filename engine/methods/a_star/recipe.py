@@ -1,9 +1,9 @@
 """The recipe `a_star` trains a step scorer for worked sums (``engine.methods.a_star.part``).
 
-It uses two kinds of sums: sums that the target works itself, and sums that the generator works rightly but for one
-planted wrong digit. The end of every step has a label: whether the text up to there equals the generator's. The scorer
-learns the label by binary cross-entropy. Held-out sums of both kinds measure its accuracy. A run takes a few minutes of
-one core.
+It uses two kinds of worked sums: those that the target itself writes, and right ones of the generator in which one
+digit was replaced by a wrong one. The end of every step has a label: whether the answer up to this point is the
+beginning of the generator's answer. The scorer learns the label by binary cross-entropy. Held-out sums of both kinds
+measure its accuracy. A run takes a few minutes of one core.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LOOKS, RATE, DECAY = 600, 1e-2, 0.05  # training steps on the full batch, step s
 
 @dataclass(frozen=True)
 class Worked:
-    """A worked sum. prompt, answer: tokens. truth: the text that the generator writes as the answer."""
+    """A worked sum. prompt, answer: tokens. truth: the text of the right answer, as the generator writes it."""
 
     prompt: list[int]
     answer: list[int]
@@ -48,8 +48,8 @@ class Worked:
 
 @dataclass(frozen=True)
 class Labelled:
-    """The scorer's inputs and labels at the ends of N steps. signals: float32 [N, TOLD], about the text up to the end
-    of the step. right: bool [N], whether that text is right."""
+    """The scorer's inputs and labels at the ends of N steps. signals: float32 [N, TOLD], the scorer's input for the
+    text up to the end of each step. right: bool [N], whether that text is right."""
 
     signals: Tensor
     right: Tensor
@@ -76,7 +76,7 @@ class Sums:
         self._steps = Steps(tokenizer, "line", self._ends)
 
     def drawn(self, seed: int, count: int, held_out: bool) -> list[Worked]:
-        """Return ``count`` sums that the target works, drawn at a temperature at which it sometimes goes wrong."""
+        """Return ``count`` sums with answers of the target, drawn at a temperature at which it sometimes goes wrong."""
         sums = [(self._tokens(prompt), truth) for prompt, truth in texts(seed, count, held_out)]
         torch.manual_seed(seed)
         worked_sums = []
@@ -91,7 +91,8 @@ class Sums:
         return worked_sums
 
     def planted(self, seed: int, count: int, held_out: bool) -> list[Worked]:
-        """Return ``count`` sums of the generator in each of which one digit was replaced by a wrong one."""
+        """Return ``count`` sums with answers of the generator, in each of which one digit was replaced by a wrong
+        one."""
         rng, worked_sums = random.Random(seed), []
         for prompt, truth in texts(seed, count, held_out):
             place = rng.choice([at for at, letter in enumerate(truth) if letter.isdigit()])
@@ -102,8 +103,8 @@ class Sums:
         return worked_sums
 
     def labelled(self, worked: Sequence[Worked]) -> Labelled:
-        """Return the signals of the text up to the end of each step, and whether that text agrees with the generator's
-        answer."""
+        """Return the scorer's input for the text up to the end of each step, and whether that text agrees with the
+        generator's answer."""
         rows, rights = [], []
         for worked_sum in worked:
             logs, begun = self._logs(worked_sum), 0
@@ -131,7 +132,7 @@ class Sums:
 
     @torch.inference_mode()
     def _logs(self, worked_sum: Worked) -> list[float]:
-        """Return log p of each token of the answer, by the target at temperature 1."""
+        """Return log p of each token of the answer, where p is the target's distribution at temperature 1."""
         ids = torch.tensor([[*worked_sum.prompt, *worked_sum.answer]], device=self._module.device)
         logits = (
             self._module(ids, use_cache=False).logits[0, len(worked_sum.prompt) - 1 : -1].float()
@@ -144,7 +145,8 @@ class Sums:
 
 
 def texts(seed: int, count: int, held_out: bool) -> Iterator[tuple[str, str]]:
-    """Yield ``count`` prompts of the generator with its worked answers, either all held out or none."""
+    """Yield ``count`` pairs of a prompt and a worked answer, both by the generator. Either all of the prompts are held
+    out from training or none is."""
     rng = random.Random(f"step scorer/{seed}/{held_out}")
     while count:
         prompt, truth = stepwise(*large_sum(rng))

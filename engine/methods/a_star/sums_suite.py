@@ -76,7 +76,8 @@ def _written(models: Models, made, prompt: list[int], sampling: Sampling) -> lis
 def _best(
     models: Models, prompt: list[int], sampling: Sampling, count: int
 ) -> tuple[list[int], int]:
-    """Draw ``count`` texts; return the one with the best score at its end, and the number of tokens of all of them."""
+    """Draw ``count`` texts. Return the text that the scorer rates best at its end, and the number of tokens of all
+    texts together."""
     texts = [
         _written(models, plain()({}), prompt, replace(sampling, seed=sampling.seed + APART * at))
         for at in range(count)

@@ -1,10 +1,11 @@
-"""Block diffusion whose block ends at the end of a line or sentence, if the first pass is sure of that end.
+"""Block diffusion in which a block ends at the end of a line or sentence, if the first pass of the denoiser is sure of
+that end.
 
 AdaBlock (Lu et al., "AdaBlock-dLLM: Semantic-Aware Diffusion LLM Inference via Adaptive Block Size", 2025) serves here
-as the unmasking policy of a block-diffusion drafter; the draft of a step is one block. The first pass looks for the
-delimiter (the end of a line or sentence) of which the denoiser is surest. If the denoiser is sure enough, the block
-ends with this delimiter; otherwise it has the size set by the option ``block``. Within the block, confident places are
-filled as in Dimple.
+as the unmasking policy of a block-diffusion drafter; the draft of a step is one block. After the first pass, the policy
+looks for the delimiter (the end of a line or sentence) of which the denoiser is surest. If the denoiser is sure enough,
+the block ends with this delimiter; otherwise it has the size set by the option ``block``. Within the block, the
+positions of which the denoiser is confident are filled in each pass, as in Dimple.
 """
 
 from collections.abc import Callable
@@ -29,15 +30,17 @@ MARKS = {"lines": "\n", "sentences": "\n.!?", "clauses": "\n.!?,;:"}
 
 @dataclass
 class SemanticBlocks(Confident):
-    """The policy: ends the block at a sure delimiter, and fills places as ``Confident`` does. threshold: the confidence
-    with which a place is filled. usual: the block's size if no delimiter is sure enough. delimiter_threshold: the
-    confidence from which on a delimiter ends the block. is_delimiter: whether a token is a delimiter."""
+    """The unmasking policy: it ends the block at a sure delimiter, and fills masked positions as ``Confident`` does.
+    threshold: the least confidence with which a position is filled. usual: the block's size if no delimiter is sure
+    enough. delimiter_threshold: the least confidence with which a delimiter ends the block. is_delimiter: whether a
+    token is a delimiter."""
 
     usual: int
     delimiter_threshold: float
     is_delimiter: Callable[[int], bool]
     found: tuple[int, float] | None = None
-    """The place of the delimiter that ended the block, and its confidence; None if no delimiter ended it."""
+    """The index in the block of the delimiter that ended the block, and the delimiter's confidence; None if no
+    delimiter ended it."""
 
     def end(self, probabilities: Tensor, canvas: Canvas) -> int:
         if canvas.turns:

@@ -1,8 +1,8 @@
 """Monte-Carlo tree search that decides which continuations are drafted.
 
 A simulation walks down from the root, always to the child with the highest score, until it reaches a child that no
-simulation has visited. Then every node on the way gets a value: the expected number of tokens that are kept from this
-node on, along the way, divided by the greatest depth. The score is that of AlphaZero (PUCT):
+simulation has visited. Then every node on this path gets a value: how many of the path's tokens from this node on are
+expected to be accepted, divided by the greatest depth. The score is that of AlphaZero (PUCT):
 
 Q + P * sqrt(N) / (1 + n) * (EXPLORE + log((N + SLOWLY + 1) / SLOWLY))
 
@@ -18,15 +18,17 @@ from dataclasses import dataclass, field
 
 EXPLORE = 1.25
 SLOWLY = 19_652
-"""The number of visits from which on the search prefers children that it has seldom tried."""
+"""The search grows more curious only slowly: once a node has about this many visits, its seldom-tried children get
+clearly more weight than at the beginning."""
 
 Prior = Callable[[tuple[int, int]], list[tuple[int, float]]]
-"""(token, next token) -> the tokens that may come after both, with their probabilities."""
+"""(token, next token) -> the tokens that may come after these two, with their probabilities."""
 
 
 @dataclass
 class Place:
-    """A node of the search tree, reached by ``token`` with probability ``chance``."""
+    """A node of the search tree. token: the token on the edge to this node. chance: the token's probability after its
+    parent."""
 
     token: int
     chance: float
@@ -38,7 +40,7 @@ class Place:
     children: list[Place] | None = None
     """The nodes below; None until a simulation has expanded this node."""
     order: int = 0
-    """The number of the first simulation that came here."""
+    """The number of the first simulation that visited this node."""
 
     @property
     def mean(self) -> float:
@@ -48,9 +50,9 @@ class Place:
 
 @dataclass
 class DraftSearch:
-    """One search for a draft. prior: the probabilities of next tokens. before: the last two tokens of the text.
-    most_depth: the greatest depth of a node. explore: the weight of seldom-tried children against good ones;
-    AlphaZero's is 1."""
+    """One search for a draft. prior: returns the probabilities of next tokens. before: the last two tokens of the text.
+    most_depth: the greatest depth of a node. explore: the weight of trying seldom-tried children against that of
+    following good ones; AlphaZero's is 1."""
 
     prior: Prior
     before: tuple[int, int]

@@ -1,10 +1,10 @@
 """Search for the draft in a tri-gram matrix that learns from every pass of the target.
 
 ADED (Liu et al., Adaptive Draft-Verification for Efficient Large Language Model Decoding, AAAI 2025): a tri-gram matrix
-stands in for the target. For each pair of tokens it holds the likeliest next tokens and their probabilities. Every pass
-of the target writes its probabilities into the rows of all pairs that it read, whether their tokens were kept or
-refused. A Monte-Carlo tree search on the matrix makes the draft: it balances likely tokens against seldom-tried ones,
-and the most visited nodes are drafted.
+stands in for the target. For each pair of tokens it holds the likeliest next tokens and their probabilities. After
+every pass, the target's probabilities at each row of the pass are blended into the matrix, at the pair of tokens that
+ends in that row, whether the row's token was accepted or not. A Monte-Carlo tree search on the matrix makes the draft:
+it balances likely tokens against seldom-tried ones, and the most visited nodes are drafted.
 
 The paper fills its first matrix with counts from a corpus. Here the matrix begins with counts from the prompt, and each
 visitor's matrix is kept from text to text.
@@ -73,7 +73,8 @@ class AdaptiveDraftDrafter(RememberingDrafter):
         return tree
 
     def observe(self, kept):
-        """Write into the matrix the target's distribution after every pair that the pass read."""
+        """Blend the target's distributions into the matrix, at each pair of tokens after which the pass has computed
+        one."""
         last, self._last = self._last, None  # the next step might not propose anything
         if last is None or kept.logits is None:
             return

@@ -9,13 +9,14 @@ from torch import Tensor
 from engine.core.memory import Store
 
 MOST_BYTES = 2_000_000
-"""The size of one matrix. When it is full, a new pair takes the row of the pair that got its row first."""
+"""The most bytes of one matrix. When all rows are taken, a new pair of tokens takes over the row that was taken
+first."""
 
 ENTRY_BYTES = 160
 """The memory that one pair takes besides its row: entries in two dictionaries."""
 
 LEAST_ROWS = 256
-"""The least number of rows; it is more than one pass can fill."""
+"""The least number of rows of a matrix; one pass never needs as many."""
 
 Pair = tuple[int, int]
 """Two consecutive tokens of a text."""
@@ -69,7 +70,8 @@ class TrigramMatrix(Store):
                 self._blend(pair, list(zip(tokens, chances, strict=True)), share)
 
     def count(self, tokens: Sequence[int]) -> None:
-        """Fill the rows of pairs that have none yet with the shares of the tokens that followed them in this text."""
+        """Fill rows from a text: a pair of tokens that has no row yet gets one, with the relative frequencies of the
+        tokens that follow this pair in ``tokens``."""
         followers: dict[Pair, dict[int, int]] = {}
         for first, second, third in zip(tokens, tokens[1:], tokens[2:], strict=False):
             after = followers.setdefault((first, second), {})
@@ -95,8 +97,8 @@ class TrigramMatrix(Store):
         self._chances[place, : len(best)] = [chance for _, chance in best]
 
     def _place(self, pair: Pair) -> int:
-        """Return the number of the pair's row. A pair without one gets a free row, or else the row that was given out
-        longest ago."""
+        """Return the index of the pair's row. If the pair has no row, give it a free one, or else the one that was
+        taken longest ago."""
         key = self._key(pair)
         place = self._row_of.get(key)
         if place is None:

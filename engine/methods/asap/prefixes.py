@@ -1,4 +1,5 @@
-"""Beginnings of texts that the target has read, and how likely it is that a valid text follows each of them."""
+"""Prefixes of texts that the target has read, and bounds of the probability that a text with this prefix becomes
+valid."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -10,14 +11,15 @@ from engine.core.memory import Store
 
 Prefix = tuple[int, ...]
 MOST_BYTES = 4_000_000
-"""The size of one store. Prefixes that do not fit are not stored; an unknown prefix has the bound 1, as if a valid text
-were sure to follow it."""
+"""The most bytes of one store. Prefixes that do not fit are not stored; a prefix that is not stored has the bound 1, as
+if a valid text were sure to follow it."""
 ENTRY, TOKEN = 300, 8  # bytes of a stored prefix, and of each of its tokens
 
 
 class Prefixes(Store):
-    """Stores for each prefix the probability of its last token, and the sum of the probabilities of all tokens that the
-    constraint allows next. Both are the target's own, at the temperature of the text and without a mask."""
+    """Stores two numbers for each prefix: the probability of its last token after the tokens before it, and the total
+    probability of all tokens that the constraint allows next. Both are the target's own, at the temperature of the text
+    and without a mask."""
 
     def __init__(self) -> None:
         self._seen: dict[Prefix, tuple[float, float]] = {}
@@ -41,7 +43,8 @@ class Prefixes(Store):
 
     def bounds(self) -> dict[Prefix, float]:
         """Return, for each prefix, an upper bound of the probability that a valid text follows it (Park et al.'s c).
-        The bound is the sum of p(v) * bound(v) over the tokens v that may follow; an unknown prefix has the bound 1."""
+        The bound is the sum of p(v) * bound(prefix + v) over the tokens v that the constraint allows next; a prefix
+        that is not stored has the bound 1."""
         bounds: dict[Prefix, float] = {}
         lost: defaultdict[Prefix, float] = defaultdict(float)
         for prefix in sorted(self._seen, key=len, reverse=True):
@@ -52,8 +55,8 @@ class Prefixes(Store):
 
 
 class Weights:
-    """The bounds as they were when a text began. They stay fixed until the text ends, so that drafts cannot change the
-    law from which the text is drawn."""
+    """The bounds as they were when a text began. They stay fixed until the text ends. Otherwise the drafts would change
+    the law from which the text is drawn."""
 
     def __init__(self, bounds: dict[Prefix, float]) -> None:
         self.root = bounds.get((), 1.0)
@@ -63,7 +66,7 @@ class Weights:
                 self._below[prefix[:-1]][prefix[-1]] = bound
 
     def below(self, prefix: Prefix) -> dict[int, float]:
-        """Return token -> bound, for those tokens after this prefix whose bound is below 1."""
+        """Return token -> bound, for those tokens after this prefix with which the bound is below 1."""
         return self._below.get(prefix, {})
 
     def weighed(self, p: Tensor, prefixes: Iterable[Prefix]) -> Tensor:

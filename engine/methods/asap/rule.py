@@ -1,7 +1,8 @@
 """Grammar-aligned decoding by adaptive sampling with approximate expected futures, ASAp.
 
-Park et al., Grammar-Aligned Decoding (2024). Here a draft is judged by p times the bound, and the bounds are learned
-from all rows of a pass, those of refused tokens included.
+Park et al., Grammar-Aligned Decoding (2024). Here a draft is judged by p times a bound: the bound of the probability
+that a valid text follows (``engine.methods.asap.prefixes``). The bounds are learned from all rows of a pass, even those
+of rejected tokens.
 """
 
 from collections.abc import Sequence
@@ -90,9 +91,9 @@ class Asap(Rejection):
             raise UserError(NO_TEXT)
 
     def _learn(self, case: Case, paths: Sequence[Prefix], prefixes: Sequence[Prefix]) -> None:
-        """Store, for every row of the pass that the text could have reached, p of its token and the allowed mass after
-        it. paths, prefixes: for each row, the tokens of its path in the tree, and the tokens of the whole text up to
-        it."""
+        """Store two numbers for every row of the pass that an allowed text could reach: the probability of the row's
+        token, and the total probability of the tokens allowed after it. paths: for each row, the tokens of its path in
+        the tree. prefixes: for each row, the tokens of the whole text up to and including the row."""
         tree, constraint = case.tree, case.bound.constraint
         free = (case.bound.free.float() / case.sampling.temperature).double().softmax(-1)
         allowed = case.logits > float("-inf")
@@ -114,8 +115,8 @@ class Asap(Rejection):
         case.bound.memory.trim()
 
     def _exhibits(self, walk: Sequence[tuple[Tensor, Prefix]]) -> list[Table | Later]:
-        """Show the bounds that changed p. walk: for each visited place, the masked p [V] and the text's tokens up to
-        it."""
+        """Show the bounds that changed p. walk: for the root and each accepted node, the masked p [V] and the text's
+        tokens up to it."""
         rows = [
             [Token(token), float(p[token]), bound, float(p[token]) * bound]
             for p, prefix in walk

@@ -1,10 +1,10 @@
 """A bandit that chooses for each step a drafter and a draft size, or no draft, by the cost of steps and recent
 acceptance.
 
-Each pair of a drafter and a size promises a number of tokens and a time. The pair with the most tokens per time is
-chosen; a pair that was seldom used lately is rated with some hope. Two budgets bound the cost of this: the time that
-drafts have lost against plain decoding, and the time spent on pairs that are not expected to be the best. This module
-has no models and no clocks.
+Each pair of a drafter and a size has an expected number of tokens and an expected time. The pair with the most tokens
+per time is chosen; the estimate of a pair that was seldom used lately is raised by some hope. Two budgets bound the
+cost of trying: the time that drafts have lost against plain decoding, and the time spent on pairs that are not expected
+to be the best. This module has no models and no clocks.
 """
 
 from __future__ import annotations
@@ -17,19 +17,22 @@ from engine.core.arm import Arm
 from engine.core.load import Acceptance
 
 ROW = 0.04
-"""Cost of each further row of a pass, or of a row of the prompt, in passes over one row, where it was not measured."""
+"""Where no measurement exists: the cost of each further row of a pass, and of a row of the prompt, in passes over one
+row."""
 REGRET = 0.018
-"""The time that drafts may lose, as a share of the time of plain decoding."""
+"""The time that drafts may lose in all, as a share of the time of plain decoding."""
 AHEAD, CREDIT = 0.4, 200
-"""AHEAD: the share of that time which may be lost before anything is written, for at most CREDIT requested tokens."""
+"""AHEAD: the share of the time allowed by REGRET that is granted in advance, for tokens that are requested but not yet
+written. CREDIT: the most such tokens."""
 LEAST = 1.0  # time that drafts may lose in any text, in passes over one row
 COPIES = 0.5
-"""Time that is reserved for copies, in passes over one row: a refused copy loses little, and a text may turn to copying
-anywhere."""
+"""Time that may be lost only by copies, in passes over one row. It is reserved for them because a refused copy loses
+little, and a text may turn to copying anywhere."""
 EXPLORED = 0.03  # share of the time that may go to pairs that are not expected to be the best
 WORTH = 1.02  # a draft is expected to pay from this many times the speed of plain decoding on
 HOPE = 0.2
-"""The share of the time, and of the refusals, by which a seldom used pair may prove better than expected."""
+"""How much better a pair that was never used may prove than expected: the share by which its time, and its rate of
+rejections, may be lower. The share falls with use."""
 FIRST = 2  # a drafter without measured times may only use this many of its smallest sizes
 AGEING = 0.99  # an observation keeps this share of its weight per step
 REFRESHED = 8  # the offers of an idle drafter are made again after this many steps
@@ -43,8 +46,8 @@ BELIEF = 3.0  # tokens by which the first guess counts beside the observations
 
 @dataclass
 class Cost:
-    """Milliseconds of one kind of step: a moving mean that a busy moment of the machine changes only a little. sights:
-    the number of steps that were timed."""
+    """The time of one kind of step: a moving mean that a busy moment of the machine changes only a little. sights: the
+    number of steps that were timed."""
 
     milliseconds: float = 0.0
     sights: int = 0
@@ -62,9 +65,10 @@ class Cost:
 
 @dataclass(frozen=True)
 class Offer:
-    """One drafter with one size. promise: expected tokens of the step, the final token included. tokens: ``promise``,
-    corrected by how well the drafter's earlier promises were kept. cost: milliseconds of the step. catch_up:
-    milliseconds to read the unread text first. hoped: tokens per millisecond, with some hope."""
+    """One drafter with one draft size, and what a step with them is expected to yield. promise: expected tokens of the
+    step, the final token included. tokens: ``promise``, corrected by how well the drafter's earlier promises were kept.
+    cost: milliseconds of the step. catch_up: milliseconds in which the drafter first reads the text that it has missed.
+    hoped: tokens per millisecond, with some hope."""
 
     source: Source
     size: int
@@ -85,7 +89,7 @@ def guessed_pass(size: int) -> float:
 
 
 class Source:
-    """A drafter as the bandit sees it. behind: the number of tokens of the text that the drafter has not read."""
+    """A drafter as the bandit sees it. behind: the number of tokens of the text that the drafter has not read yet."""
 
     def __init__(
         self,
@@ -95,8 +99,8 @@ class Source:
         foresees: bool = False,
         a_pass: Callable[[int], float] = guessed_pass,
     ) -> None:
-        """foresees: whether the drafter gives the chances of its tokens at each step. a_pass: the cost of a pass by
-        draft size, as ``guessed_pass``. costs: costs of earlier texts, by size."""
+        """foresees: whether the drafter knows before each step how likely each of its tokens is to be kept. a_pass: the
+        cost of a pass by draft size, as ``guessed_pass``. costs: measured costs of steps in earlier texts, by size."""
         self.foresees, self._a_pass = foresees, a_pass
         self.name, self.arm = name, arm
         self.costs = {} if costs is None else costs
@@ -117,8 +121,8 @@ class Source:
         return (seen.kept + BELIEF * seen.guess) / (seen.judged + BELIEF)
 
     def offer(self, plain: float, chances: Sequence[float] | None = None) -> None:
-        """Replace the offers by new ones. plain: milliseconds of a step without a draft. chances: for each token, the
-        chance that it is reached and kept, if the drafter knows these chances; otherwise None."""
+        """Replace the drafter's offers by new ones. plain: milliseconds of a step without a draft. chances: for each
+        token, the chance that the token is reached and kept; None if the drafter does not know these chances."""
         doubt = HOPE / sqrt(1 + self._lately)
         share = self._yielded / self._promised
         catch_up = self.arm.catch_up * self.behind * plain
@@ -143,8 +147,8 @@ class Source:
         return None if self._seen or self.foresees else FIRST
 
     def cost(self, size: int, plain: float) -> float:
-        """Return the milliseconds of a step with this size: measured, or else guessed. A guess is scaled by the
-        measured time of another size if there is one."""
+        """Return the milliseconds of a step with this size, measured or guessed. A guess is scaled by the measured time
+        of another size if there is one."""
         measured = self.costs.get(size)
         if measured is not None and measured.sights:
             return measured.milliseconds
@@ -159,14 +163,15 @@ class Source:
         return plain * (self._a_pass(size) + arm.start + arm.token * size)
 
     def see(self, offer: Offer, kept: int, judged: int, tokens: int) -> None:
-        """Record the outcome of a step that used this offer."""
+        """Record the outcome of a step that used this offer. kept, judged: numbers of drafted tokens. tokens: all
+        tokens of the step."""
         self.acceptance.see(kept, judged)
         self._yielded = FORGETTING * self._yielded + (1 - FORGETTING) * BELIEF + tokens
         self._promised = FORGETTING * self._promised + (1 - FORGETTING) * BELIEF + offer.promise
         self._lately += 1
 
     def time(self, size: int, milliseconds: float) -> None:
-        """Record a step's time. The time of a step in which the drafter read much of the text is skipped, because it
+        """Record the time of a step. If the drafter had much of the text to read first, the time is skipped, because it
         does not predict the times of later steps."""
         if self.behind <= USUAL:
             self.costs.setdefault(size, Cost()).see(milliseconds)
@@ -190,9 +195,9 @@ def geometric(chance: float, size: int) -> float:
 
 @dataclass
 class Bandit:
-    """The choices for one text. plain: the cost of a step without a draft; None if costs are guesses, in passes over
-    one row. asked: the most tokens to be written. prompt: the number of the prompt's tokens. lost: the time that drafts
-    took beyond plain decoding of the same tokens."""
+    """The choices for one text. plain: the cost of a step without a draft; None if costs are not measured but guessed,
+    in passes over one row. asked: the most tokens to be written. prompt: the number of the prompt's tokens. lost: how
+    much longer the steps with drafts took than plain decoding of the same tokens."""
 
     sources: list[Source]
     plain: Cost | None
@@ -264,8 +269,8 @@ class Bandit:
     def passed(
         self, milliseconds: float, tokens: int, offer: Offer | None, looked: float = 0.0
     ) -> None:
-        """Record a step's time, its tokens and the offer that it took, if it had a draft. looked: milliseconds spent
-        looking for copies, which ``milliseconds`` does not include."""
+        """Record a step: its time, its tokens, and the offer that it used, if it had a draft. looked: milliseconds
+        spent on looking for copies, which ``milliseconds`` does not include."""
         self._steps += 1
         self.written += tokens
         self._spent += milliseconds + looked

@@ -1,11 +1,11 @@
-"""Choose at every step, of all drafters that the target has, the one that pays, or none
+"""Choose at every step the drafter that pays, or none, among all drafters for which the target has the parts
 (``engine.methods.auto.bandit``).
 
-All drafters share the target's pass. An idle drafter reads the missing text when it is chosen again, and this reading
-is part of its price. All drafters draft the likeliest tokens, in drawn texts too, so every draft is one-hot. Together
-with the rule sampler-match, the text is that of plain decoding with the same seed, whichever drafter is chosen. So
-measured times may decide. For copies, the expected number of kept tokens is known before anything is drafted, and
-decides as well.
+All drafters share the target's pass. A drafter that was idle first reads the text that it has missed when it is chosen
+again, and the time of this reading is part of its price. All drafters draft the likeliest tokens, even if the text is
+sampled, so every draft is one-hot. With the rule sampler-match, the text is then that of plain decoding with the same
+seed, whichever drafter is chosen. So measured times may decide. Drafters that copy know, before anything is drafted,
+how many of their tokens are expected to be kept, and this number decides as well.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from engine.methods.auto.player import Player
 from engine.parts.gain_table import gain_table
 
 _COSTS: WeakKeyDictionary[object, dict[tuple, dict[int, Cost]]] = WeakKeyDictionary()
-"""For each target, the costs of steps by drafter and size. They hold times, and nothing of the texts."""
+"""For each target, the measured costs of steps, by drafter and size. Only times are stored here, and nothing of the
+texts."""
 
 
 def armed() -> dict[str, type[Drafter]]:
@@ -114,7 +115,8 @@ class AutoDrafter(Drafter):
         return tree
 
     def _look(self, able: list[Player], context: Sequence[int], max_depth: int) -> None:
-        """Let the drafters that copy look for copies, and make their offers by the chances of these copies."""
+        """Let the drafters that copy look for copies, and update their offers with the chances that these copies are
+        kept."""
         began, self._looked = perf_counter(), 0.0
         afford = self._bandit.ready and self._bandit.affords(0.0)
         for player in able:
@@ -164,8 +166,8 @@ class AutoDrafter(Drafter):
 
 
 def _pass_by(costs: Mapping[int, float]) -> Callable[[int], float]:
-    """Return the cost of a pass as a function of its nodes, in passes over the fewest nodes in ``costs``. costs:
-    milliseconds of a pass, by nodes."""
+    """Return the cost of a pass as a function of its nodes. The unit is the cost of a pass over the fewest nodes in
+    ``costs``. costs: milliseconds of a pass, by number of nodes."""
     nodes = sorted(costs)
     passes = [costs[count] / costs[nodes[0]] for count in nodes]
     return lambda size: float(np.interp(size, nodes, passes))
@@ -173,7 +175,7 @@ def _pass_by(costs: Mapping[int, float]) -> Callable[[int], float]:
 
 @dataclass(slots=True)
 class Moment:
-    """The numbers by which one choice was made, for the exhibits. offers: one list for each drafter."""
+    """The numbers that decided one choice, for the exhibits. offers: one list for each drafter."""
 
     sources: list[Source]
     offers: list[list[Offer]]

@@ -1,5 +1,5 @@
-"""A drafter that the method ``auto`` may choose. It begins when it is first chosen in a text, and reads the text that
-it has missed when it is chosen again."""
+"""A drafter that the method ``auto`` may choose. The drafter begins when it is first chosen in a text. When it is
+chosen again, it first reads the text that it has missed."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Player:
         costs: dict[int, Cost],
         a_pass: Callable[[int], float],
     ) -> None:
-        """most: the most tokens to draft. gains: measured tokens of a step by size, on texts of many kinds. costs:
-        costs of earlier texts by size; this text adds to them. a_pass: the cost of a pass over a draft of this size and
-        its root, in passes over one row."""
+        """most: the most tokens to draft. gains: the mean number of tokens per step, by draft size, as measured on
+        texts of many kinds. costs: measured costs of steps in earlier texts, by size; this text adds to them. a_pass:
+        the cost of a pass over a draft of this size and its root, in passes over one row."""
         arm = cls.arm
         sizes = tuple(size for size in arm.sizes if size <= most) or (most,)
         chance = CAUTION * chance_of(gains) if gains else arm.chance
@@ -52,7 +52,8 @@ class Player:
         self.begun = False
 
     def wait(self, start: Start, read: Sequence[int]) -> None:
-        """Prepare for a new text. read: the target's layers whose features all drafters together get."""
+        """Prepare for a new text. read: the layers of the target whose features are requested for all drafters
+        together."""
         self.source = Source(self.drafter.title, self._arm, self._costs, self.copies, self._a_pass)
         self._start, self._read = replace(start, sampling=Sampling(), features=None), read
         self._waiting = [start.features] if self.layers and start.features is not None else []
@@ -68,7 +69,8 @@ class Player:
         self.begun = True
 
     def _features(self) -> Tensor | None:
-        """Return the features that the drafter has not read, of its own layers only; None if there are none."""
+        """Return the features that this drafter has not read yet, only those of the layers that it uses; None if there
+        are none."""
         if not self._waiting:
             return None
         features = of_layers(torch.cat(self._waiting), self._read, self.layers)
@@ -76,12 +78,13 @@ class Player:
         return features
 
     def room(self, context: Sequence[int]) -> float:
-        """Return the most tokens that the drafter can draft behind this text; 0 if it was given up."""
+        """Return the most tokens that the drafter can draft after this text; 0 if the drafter was given up."""
         given_up = self._idle > LONGEST_IDLE and bool(self.layers)
         return 0 if given_up else self.drafter.max_context - len(context) - 1
 
     def look(self, context: Sequence[int], max_depth: int, plain: float) -> None:
-        """Look for copies, and offer them if they promise enough. plain: milliseconds of a step without a draft."""
+        """Look for copies in the text, and offer them if enough of their tokens are expected to be kept. plain:
+        milliseconds of a step without a draft."""
         self.source.offers = []
         if self._rest:
             self._rest -= 1
@@ -106,7 +109,7 @@ class Player:
         return self.drafter.propose(context, max_depth)
 
     def passed(self, kept: Kept, chosen: bool) -> None:
-        """Record a step. chosen: whether this drafter made the step's draft."""
+        """Record a step of the text. chosen: whether this drafter proposed the step's draft."""
         if self.copies:
             self.drafter.observe(kept)
         elif chosen:
@@ -124,8 +127,8 @@ class Player:
 
 
 def chance_of(gains: Mapping[int, float]) -> float:
-    """Return the chance of keeping a drafted token that explains the measured gains: with this chance, a step of the
-    size nearest to 4 has as many tokens as were measured."""
+    """Return the chance of keeping a drafted token that explains the measured gains. If each token is kept with this
+    chance, a step of the measured size nearest to 4 has on average as many tokens as were measured."""
     size = min(gains, key=lambda size: abs(size - 4))
     low, high = 0.0, 1.0
     for _ in range(20):

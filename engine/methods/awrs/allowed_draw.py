@@ -1,4 +1,5 @@
-"""Draws a token that a constraint allows, by checking drawn tokens only, together with a weight for the token.
+"""Draws a token that a constraint allows, and computes a weight for the token. The constraint is asked only about the
+tokens that were drawn.
 
 Lipkin et al., Fast Controlled Generation from Language Models with Adaptive Weighted Rejection Sampling (2025).
 """
@@ -13,7 +14,7 @@ from engine.core.constraint import masked
 from engine.errors import UserError
 
 MOST_REFUSED = 1024
-"""After this many refused tokens at one place, the constraint is asked once about the whole vocabulary."""
+"""If this many tokens were refused at one position, the constraint is asked about the whole vocabulary at once."""
 NOTHING = "The constraint leaves no token that the target could draw here."
 
 
@@ -23,9 +24,9 @@ class Died(UserError):
 
 @dataclass
 class Tested:
-    """The outcome of a draw at one place. token: the token that was drawn in the end. weight: an unbiased estimate of
-    the probability of all allowed tokens. checks: the number of tokens that the constraint was asked about. tokens: the
-    drawn tokens, each with whether it is allowed."""
+    """The outcome of drawing the token of one position. token: the allowed token. weight: an unbiased estimate of the
+    total probability of all allowed tokens. checks: the number of tokens that the constraint was asked about. tokens:
+    the drawn tokens, each with whether it is allowed."""
 
     token: int = 0
     weight: float = 1.0
@@ -39,17 +40,17 @@ def draw_allowed(
     allows: Callable[[int], bool],
     mask: Callable[[], Tensor | None],
 ) -> Tested:
-    """Draw tokens from a law [V] without replacement until one is allowed. The allowed token has the law cut to the
-    allowed tokens.
+    """Draw tokens from a law [V] without replacement until one is allowed. The allowed token is distributed by the law
+    restricted to allowed tokens.
 
-    Then one more token is drawn, for the weight only. Each token refused before the allowed one gives a factor 1 - r,
-    where r is its probability among the tokens that were left. If the additional token is refused, the probability of
-    the allowed token among the tokens that were left is another factor. For each allowed v, the probability that v
-    comes, times the mean weight where it comes, is the law's v; so the mean of the weight is the probability of all
-    allowed tokens.
+    After that one additional token is drawn, for the weight only. The weight is a product. Each token that was refused
+    before the allowed one contributes a factor 1 - r, where r is the token's probability among the tokens that were
+    left. If the additional token is refused, the probability of the allowed token among the tokens that were left is
+    another factor. For each allowed token v, the probability of drawing v, times the mean weight in the cases in which
+    v is drawn, is the law's probability of v. So the mean of the weight is the total probability of all allowed tokens.
 
-    draw: draws an index from weights [V] of any sum. allows: whether one token is allowed. mask: which of all tokens
-    are allowed, bool [V]. Raises Died if no allowed token has a probability above 0.
+    draw: draws an index from weights [V], whatever their sum. allows: whether one token is allowed. mask: returns which
+    of all tokens are allowed, bool [V]. Raises Died if no allowed token has a probability above 0.
     """
     left, tested = law.double().cpu().clone(), Tested()
 
@@ -81,8 +82,8 @@ def draw_allowed(
 def _all_tested(
     left: Tensor, draw: Callable[[Tensor], int], mask: Tensor | None, tested: Tested
 ) -> Tested:
-    """Draw from the allowed tokens after asking about the whole vocabulary; the weight stays unbiased. left: [V], the
-    law without the refused tokens. Raises Died if no allowed token has a probability above 0."""
+    """Ask about the whole vocabulary, and draw one of the allowed tokens; the weight stays unbiased. left: [V], the law
+    without the tokens that were refused. Raises Died if no allowed token has a probability above 0."""
     kept = left * masked(torch.zeros_like(left), mask).exp()
     tested.checks += len(left)
     share = float(kept.sum() / left.sum())

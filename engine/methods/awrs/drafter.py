@@ -1,20 +1,20 @@
 """Several texts under a constraint, weighed and resampled; the draft model draws their tokens.
 
 Lipkin et al., Fast Controlled Generation from Language Models with Adaptive Weighted Rejection Sampling (2025), here
-with a proposal. A draft model draws the next tokens of every text from its q, and the constraint is asked about drawn
-tokens only (``engine.methods.awrs.allowed_draw``). Then one pass of the target reads the new tokens of all texts and
-adds one token of its own to each. When the effective number of texts falls below half, texts with little weight are
-replaced by copies of texts with more weight.
+with a proposal distribution. A draft model draws the next tokens of every text from its distribution q, and the
+constraint is asked about drawn tokens only (``engine.methods.awrs.allowed_draw``). Then one pass of the target reads
+the new tokens of all texts and adds one token drawn from the target to each text. When the effective number of texts
+falls below half, texts with little weight are replaced by copies of texts with more weight.
 
-Why the weights are right: let x be drawn from q with the weight w of its place. For each allowed v, the probability of
-x = v times the mean of w where x = v is q(v); for every other v it is 0. So with w p(x) / q(x) in place of w it is
-p(v), provided that q is above 0 where p is. By the tower rule, the probability of a text y times the mean of its whole
-weight is the target's probability of y if y is valid; the sum over all y is the probability of a valid text. Resampling
-does not change these means. As the number of texts grows, one text drawn by its weight approaches the target's own law
-of valid texts.
+Why the weights are right: let x be the token drawn from q at one position, with the weight w. For each allowed token v,
+the probability of x = v, times the mean of w given x = v, is q(v); for every other token it is 0. If w p(x) / q(x)
+takes the place of w, the result is p(v) instead of q(v), provided that q is above 0 where p is. By the tower rule, the
+probability of a text y, times the mean of the product of its weights, is the target's probability of y if y is valid.
+The sum of this over all y is the probability of a valid text. Resampling does not change these means. As the number of
+texts grows, one text drawn by its weight approaches the target's own law of valid texts.
 
-Without a draft model, and with top-k, top-p or another cut, every token is drawn from the target's own p, and the ratio
-is 1.
+Without a draft model, or with top-k, top-p or another cut, every token is drawn from the target's own p, and the ratio
+p / q is 1.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from engine.methods.shared.text_search import Candidate, Path, SeveralTexts
 
 LEAST = 0.5  # the texts are resampled if their effective number is below this share of their number
 NARROW = 1e-3
-"""The most probability that the target may give to tokens with q = 0, which are never drafted. The weights of a place
-lack this much."""
+"""The most probability that the target may give, at one position, to all tokens with q = 0 together. Such tokens are
+never drafted, so the mean weight of the position is too small by this probability."""
 
 
 class AwrsDrafter(SeveralTexts):
@@ -107,8 +107,8 @@ class AwrsDrafter(SeveralTexts):
             self.winner = self.particles[self.chance.draw(shares_of(self.particles))].path
 
     def _draw_by_draft(self, going: Sequence[Particle]) -> None:
-        """Extend every text by tokens drawn from q, and multiply its weight accordingly. If no allowed token of a text
-        has q above 0, the text waits for the target."""
+        """Extend every text by tokens drawn from q, and multiply its weight by the weights of these draws. If no
+        allowed next token of a text has q above 0, the text gets no more tokens until the target's pass."""
         for _ in range(self._depth(going)):
             drawing = [particle for particle in going if not self.over(particle.path)]
             self._read_by_draft([particle.path for particle in drawing])
@@ -121,8 +121,8 @@ class AwrsDrafter(SeveralTexts):
                 going.append(particle)
 
     def _depth(self, going: Sequence[Particle]) -> int:
-        """Return how many tokens the draft model draws for each text in this pass; one more place is left for the
-        target's token."""
+        """Return how many tokens the draft model draws for each text in this pass. One more position is left for the
+        token drawn from the target."""
         if self._reader is None:
             return 0
         longest = max(len(particle.path) for particle in going)
@@ -130,7 +130,8 @@ class AwrsDrafter(SeveralTexts):
         return max(0, min(self.settings["length"], min(self.room, fits) - longest - 1))
 
     def _read_by_draft(self, paths: Iterable[Path]) -> None:
-        """Let the draft model read whatever it has not read of these texts, so that q after each of them is stored."""
+        """Let the draft model read all tokens of these texts that it has not read yet, so that q is stored for each of
+        these texts."""
         if () not in self._q and () in paths:
             self._q[()] = self._reader.read(self.start.prompt)
         new = {}
@@ -145,8 +146,8 @@ class AwrsDrafter(SeveralTexts):
             self._q |= zip(new, rows, strict=True)
 
     def _read_new(self, going: Sequence[Particle], begun: Sequence[Path]) -> None:
-        """Let the target read the new tokens in one pass, so that p is stored after each beginning that is at least as
-        long as the text was before drafting. begun: the texts before drafting."""
+        """Let the target read the new tokens of all texts in one pass, and store p for every prefix that ends at or
+        after the place at which drafting began. begun: each text as it was before drafting."""
         new = {}
         for particle, path in zip(going, begun, strict=True):
             for end in range(len(path), len(particle.path) + 1):
@@ -157,8 +158,8 @@ class AwrsDrafter(SeveralTexts):
             self._p |= zip(new, rows, strict=True)
 
     def _weigh(self, particle: Particle, begun: int) -> None:
-        """Multiply the text's weight by p / q for each token behind the first ``begun`` tokens; then add one token from
-        the target."""
+        """Multiply the text's weight by p / q for each token after the first ``begun`` tokens; then add one token drawn
+        from the target."""
         for end in range(begun, len(particle.path)):
             p, q = self._p[particle.path[:end]], self._q[particle.path[:end]]
             particle.weigh(ratio(p, q, particle.path[end]))
@@ -175,7 +176,7 @@ class AwrsDrafter(SeveralTexts):
 
     def _go_on(self, particle: Particle, law: Tensor) -> None:
         """Draw one more token of the text from a law [V], and multiply the text's weight by the weight of this draw.
-        Raises Died."""
+        Raises Died if no allowed token has a probability above 0."""
         draw = self._tested(particle.path, law)
         self.checks, self.written = self.checks + draw.checks, self.written + 1
         particle.path += (draw.token,)
@@ -190,7 +191,7 @@ class AwrsDrafter(SeveralTexts):
         return draw_allowed(law, self.chance.draw, allows, mask)
 
     def _forget_all_but(self, begun: Sequence[Path]) -> None:
-        """Drop all stored laws but those after these texts and their continuations."""
+        """Drop the stored laws p and q of all prefixes that do not begin with one of these texts."""
         for laws in (self._p, self._q):
             for path in [*laws]:
                 if not any(path[: len(start)] == start for start in begun):
@@ -215,8 +216,8 @@ class AwrsDrafter(SeveralTexts):
 
 
 def ratio(p: Tensor, q: Tensor, token: int) -> float:
-    """Return p / q of a token that was drawn from q [V]. Raises UserError if p [V] gives more than NARROW to tokens
-    with q = 0."""
+    """Return p / q of a token that was drawn from q [V]. Raises UserError if p [V] gives more than NARROW to all tokens
+    with q = 0 together."""
     if float(p[q == 0].sum()) > NARROW:
         raise UserError(
             "The draft model can never draw some tokens that the target would: texts drawn by it cannot be weighed. Set Length to 0, "

@@ -1,12 +1,15 @@
-"""The target reads the draft twice in one pass: first in its place, and once more behind a request to reflect on it.
+"""The target is run over the draft twice in one pass: first directly after the text, and once more after a request to
+reflect on the draft.
 
 "Think Before You Accept: Semantic Reflective Verification for Faster Speculative Decoding" (2025). A reflective prompt
 and a second copy of the draft follow the drafted tokens as probe rows of the same pass. So the target gives two
-distributions at each place: its own, and that of a reader who has seen the draft. The rule
-``engine.methods.reflective.rule`` fuses them and accepts by the result, which is lossy.
+distributions for each drafted token: the usual one from the first copy, and one from the second copy, where the target
+has already seen the whole draft. The rule ``engine.methods.reflective.rule`` mixes the two distributions and accepts
+tokens by the mixture, which is lossy.
 
 The paper's prompts are for chat models. The prompts here are short, and the last few tokens of the text are repeated
-before the second copy of the draft, so that a model that was not tuned for instructions knows where to go on.
+before the second copy of the draft. So a model that was not tuned for instructions knows where the second copy
+continues the text.
 """
 
 from collections.abc import Sequence
@@ -72,7 +75,8 @@ class ReflectiveDrafter(DraftModelDrafter):
         """Return the prompt and the second copy of the draft as probe rows; None if the pass or the context has no room
         for them.
 
-        before: the tokens between the two copies; the last one is a copy of the root. length: the tokens of the text.
+        before: the tokens between the two copies of the draft; the last of these tokens repeats the root. length: the
+        number of tokens in the text.
         """
         rows = [*before, *tree.tokens]
         room = self.target.max_context - length - len(tree)
@@ -91,7 +95,8 @@ class ReflectiveDrafter(DraftModelDrafter):
 
 
 def _between(before: Sequence[int], read: bool) -> Words:
-    """Show the tokens between the two copies. before: these tokens. read: whether the pass had a second copy."""
+    """Return an exhibit of the tokens between the two copies of the draft. before: these tokens. read: whether the pass
+    had a second copy of the draft."""
     note = "Read in the same pass, and forgotten after it."
     if not read:
         note = "This draft was not reflected on: a second copy has no room in the pass or behind the text."
@@ -100,7 +105,8 @@ def _between(before: Sequence[int], read: bool) -> Words:
 
 
 def _tokens_of(model: LanguageModel, text: str) -> list[int]:
-    """Return the token ids of a text that continues another text; empty if the model has no tokenizer."""
+    """Return the token ids of ``text``, without special tokens, because it continues another text; empty if the model
+    has no tokenizer."""
     if model.tokenizer is None or not text:
         return []
     return model.tokenizer(text, add_special_tokens=False)["input_ids"]

@@ -21,12 +21,12 @@ _FUSED = " (A lossy rule: p here is fused with the reflection.)"
 
 
 class Reflective(Verifier):
-    """p becomes (1 - weight) p + weight r, where r is the target's distribution behind the reflective prompt and a
-    second copy of the draft. With this fused p, tokens are kept by rejection sampling, or by the greedy rule at
-    temperature 0. If a pass has no second copy, p stays as it is.
+    """The rule replaces p by (1 - weight) p + weight r, where r is the target's distribution after the reflective
+    prompt and a second copy of the draft. With this mixture as p, tokens are accepted by rejection sampling, or by the
+    greedy rule at temperature 0. If a pass has no second copy of the draft, p is not changed.
 
-    Temperature and truncation are applied to both p and r; at temperature 0 they are plain softmaxes. Tokens that the
-    constraint on the text forbids stay forbidden. Judgements show the fused p.
+    Temperature and truncation are applied to both p and r; at temperature 0 both are plain softmaxes of the logits.
+    Tokens that the constraint on the text forbids stay forbidden. The judgements on the page show the mixture.
     """
 
     key = "reflective"
@@ -79,12 +79,12 @@ def _plain(case: Case, logits: Tensor) -> Tensor:
 
 
 def _reflected(case: Case, again: list[int]) -> Tensor:
-    """Return r [N, V]. The constraint is applied before truncation, so that allowed tokens always remain. again: the
-    probe rows of the second copy."""
+    """Return r [N, V]: the distributions from the second copy of the draft. The constraint is applied before
+    truncation, so that allowed tokens always remain. again: the indices of the probe rows of the second copy."""
     forbidden = (case.logits == float("-inf")).to(case.probes.device)
     return _plain(case, case.probes[again].masked_fill(forbidden, float("-inf")))
 
 
 def _favourites(fused: Tensor) -> Tensor:
-    """Return the fused law [N, V] as one-hot rows, with 1 at each row's largest entry."""
+    """Return the mixture [N, V] of p and r as one-hot rows, with 1 at the largest entry of each row."""
     return torch.zeros_like(fused).scatter_(-1, fused.argmax(-1, keepdim=True), 1.0)

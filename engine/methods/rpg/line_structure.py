@@ -1,8 +1,8 @@
-"""The structure of a text, line by line, and where it repeats.
+"""The structure of a text, line by line, and the search for repeated structures.
 
 Dong et al., Rethinking Repetition Problems of LLMs in Code Generation (2025). As in the authors' program, the structure
-of a line is the kinds of its words: all names are alike, all numbers are alike and all strings are alike, keywords and
-operators stand for themselves, and the blanks at its beginning count. For Python, the grammar is used instead
+of a line is its leading blanks and the kinds of its words. All names are of one kind, all numbers of another and all
+strings of a third; each keyword and each operator is a kind of its own. For Python, the grammar is used instead
 (``engine.methods.rpg.python_structure``).
 """
 
@@ -40,9 +40,9 @@ def structures(lines: Sequence[str]) -> list[Structure]:
 
 
 def repeated(lines: Sequence[Line]) -> tuple[int, int]:
-    """Find the shortest block with which the lines end at least twice in a row. Returns (size, times): the block's
-    number of lines or statements, and how often it occurred before its last occurrence; (0, 0) if there is no such
-    block. A block of blank lines does not count."""
+    """Find the shortest block of structures that the list ends with at least twice in a row. Returns (size, times).
+    size: the number of lines or statements in the block. times: how often the block occurs before its last occurrence.
+    Returns (0, 0) if no block is repeated. A block of blank lines is ignored."""
     for size in range(1, min(LONGEST, len(lines) // 2) + 1):
         block = lines[-size:]
         if not any(len(line) > 1 for line in block):

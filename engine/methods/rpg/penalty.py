@@ -11,10 +11,11 @@ from engine.methods.rpg.python_structure import statements
 
 
 class StructurePenalty(Constraint):
-    """Weighs logits at the beginning of a line. If the text before it ends with a block of one structure, repeated n
-    times, the logit of the token with which the last block began is moved towards 0, by the factor decay to the power
-    of n (a negative logit is moved away from 0). Other tokens and other places stay as they are. The block consists of
-    statements if the finished lines are Python, and of lines otherwise."""
+    """Changes one logit wherever a new line begins. If the text before the new line ends with a repeated block of one
+    structure, the token that began the last occurrence of the block is penalised. Its logit is multiplied by decay^n if
+    it is positive, and divided by decay^n if it is negative, where n is the number of earlier occurrences. All other
+    logits stay as they are. The block consists of statements if the finished lines are Python, and of lines
+    otherwise."""
 
     def __init__(self, tokenizer, prompt: Sequence[int], decay: float) -> None:
         self._place = detokenizer(tokenizer).start
@@ -47,7 +48,8 @@ class StructurePenalty(Constraint):
         self.committed += len(tokens)
 
     def _after(self, tokens: Sequence[int]):
-        """Return what ``_lines``, ``_firsts``, ``_open`` and ``_place`` become once these tokens are written."""
+        """Return the values that ``_lines``, ``_firsts``, ``_open`` and ``_place`` will have once these tokens are
+        written."""
         lines, firsts, (begun, first), place = (
             [*self._lines],
             [*self._firsts],

@@ -15,7 +15,7 @@ from engine.python_text import parsed
 
 BLOCKS = ("body", "handlers", "cases", "orelse", "finalbody")
 GOES_ON = ("elif", "else", "except", "finally", ")", "]", "}")
-"""A line that begins in one of these ways belongs to the statement before."""
+"""A line that begins with one of these strings belongs to the statement before it."""
 
 
 def statements(lines: Sequence[str]) -> list[Structure] | None:
@@ -34,8 +34,8 @@ def statements(lines: Sequence[str]) -> list[Structure] | None:
 
 @lru_cache(maxsize=64)
 def _statements(text: str) -> tuple[Structure, ...] | None:
-    """Return the structures of a text whose last line is finished; None if it is not Python. A statement whose block is
-    still empty also counts."""
+    """Return the structures of the statements in a text whose last line is finished; None if the text is not Python. A
+    statement such as ``if x:`` is included even if its block is still empty."""
     count, stripped = text.count("\n") + 1, text.rstrip()
     last = stripped.rpartition("\n")[2]
     open_block = " " * (len(last) - len(last.lstrip()) + 1) + "pass"
@@ -47,8 +47,9 @@ def _statements(text: str) -> tuple[Structure, ...] | None:
 
 
 def _of_block(block: Sequence[ast.AST], role: str) -> Iterator[Structure]:
-    """Yield the structures of the statements of a block, and of the blocks inside them. role: "" for a body, "elif" for
-    a chained if, otherwise the block's name."""
+    """Yield the structures of the statements of a block, and of all blocks nested in it. role: the role of the block in
+    the statement above it: "" for a body, "elif" for a chained if, otherwise the name of the block's field in
+    ``ast``."""
     for statement in block:
         begin = statement.pattern if isinstance(statement, ast.match_case) else statement
         first = min(node.lineno for node in (*getattr(statement, "decorator_list", ()), begin))
@@ -65,8 +66,8 @@ def _chained(above: ast.AST, name: str, inner: Sequence[ast.AST]) -> bool:
 
 
 def _rules(node: ast.AST, without: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the rules of a node and of all nodes in it, from the top down. without: the names of fields that are left
-    out."""
+    """Yield the grammar rules of a syntax node and of all its descendants, from the top down. without: the names of the
+    fields of ``node`` that are left out."""
     yield type(node).__name__
     if isinstance(node, ast.Constant):
         yield (

@@ -1,8 +1,8 @@
-"""A repetition penalty by structure: p is weighed against repeating lines of one structure, and tokens are drawn from
-the weighed p.
+"""A repetition penalty by structure: the target's logits are penalised for repeating lines of one structure, and tokens
+are drawn from the changed distribution.
 
-Dong et al., Rethinking Repetition Problems of LLMs in Code Generation (2025): RPG. The authors also raise the
-probability of the end of the text where a block was repeated; that is left out here.
+Dong et al., Rethinking Repetition Problems of LLMs in Code Generation (2025): RPG. After a repeated block the authors
+also raise the probability of the end of the text; this rule does not.
 """
 
 from engine.core.options import number
@@ -12,8 +12,9 @@ from engine.rules.sentences import SAMPLER_MATCH
 
 
 class StructureRepetition(SamplerMatch):
-    """The penalty depends on the whole text, so it is computed along each path, for target and draft alike. With one
-    seed, or at temperature 0, all drafters write the same text."""
+    """The penalty depends on the whole text before a token. So it is computed along each path of the draft tree, both
+    for the target's logits and for the draft's. All drafters write the same text with the same seed, or at temperature
+    0."""
 
     key = "rpg"
     title = "Repetition penalty by structure"

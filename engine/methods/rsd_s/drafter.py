@@ -17,21 +17,23 @@ from engine.methods.shared.levels import SOURCE, LevelDrafter
 
 
 class RSDBeam(LevelDrafter):
-    """Each level keeps W sequences: those with the highest Gumbel-perturbed log-probability, where the maximum over a
-    node's children is the node's own value.
+    """Each level keeps the W sequences with the highest Gumbel-perturbed log-probabilities. The perturbed values of a
+    node's children are conditioned so that their maximum is the node's own perturbed value.
 
-    The search works with discrete draws. A perturbed log-probability, negated, is the logarithm of the time at which an
-    exponential clock rings whose rate is the sequence's q, and a node rings with the earliest of its children. So a
-    level's beam is the order in which its sequences ring. Exponential clocks are memoryless. So, given the beam of the
-    level above, in order, the next sequence to ring is one of two kinds. It is a remaining child of a node that has
-    rung, at the rate of the q that is left under this node; or it is the first child of the next node of the beam, at
-    the rate of all q under nodes that have not rung. The child is then drawn from the q that is left under its node.
-    ``Race`` makes these draws. Every tree has the same probability as under the recursion with truncated Gumbels, and
-    no noise for a whole vocabulary is needed.
+    Instead of Gumbel noise, the search here uses discrete draws of the same law. Minus a perturbed log-probability is
+    the logarithm of the time at which an exponential clock rings, where the rate of the clock is the q of the sequence.
+    A node rings when the earliest of its children rings. So the beam of a level is the first W sequences that ring, in
+    this order. Exponential clocks are memoryless. Therefore, given the ordered beam of the level above, the next
+    sequence to ring is of one of two kinds. Either it is another child of a node that has already rung; the rate of
+    this event is the q that is left under that node. Or it is the first child of the next node in the beam; the rate of
+    this event is the q under all nodes that have not rung. Then the child is drawn from the q that is left under its
+    parent. ``Race`` makes these draws. Every tree has the same probability as in the paper's recursion with truncated
+    Gumbels, but no noise has to be drawn for a whole vocabulary.
 
-    The drafter is exact with rejection sampling. The number of a node's children depends on drawn values, but whether
-    the j-th child stays in the beam depends only on the time at which it rings, which is independent of its token.
-    Given its earlier siblings and that it exists, the child is a draw from q without the tokens of these siblings.
+    The drafter is exact with rejection sampling. The number of a node's children depends on drawn values. But whether
+    the j-th child stays in the beam depends only on the time at which the child rings, and this time is independent of
+    the child's token. Given the earlier siblings, and given that the child exists, its token is a draw from q without
+    the tokens of these siblings.
 
     In greedy decoding this is beam search, judged one-hot.
     """
@@ -86,8 +88,9 @@ class RSDBeam(LevelDrafter):
         return kept
 
     def _chosen(self, scores: Tensor) -> list[tuple[int, int]]:
-        """Return the (place, token) pairs that the beam keeps, the best first. scores: [W, V]. With a diversity, each
-        sequence is a group of diverse beam search (Vijayakumar et al. 2016)."""
+        """Return the pairs (index of the parent in the beam, token) that the next beam keeps, the best pair first.
+        scores: [W, V]. If the option ``diversity`` is above 0, each sequence is a group of its own in diverse beam
+        search (Vijayakumar et al. 2016)."""
         count, cost = min(self.settings["width"], scores.numel()), self.settings["diversity"]
         if not cost:
             best = scores.flatten().topk(count)
@@ -120,24 +123,27 @@ class RSDBeam(LevelDrafter):
 
 @dataclass(frozen=True)
 class Beam:
-    """A sequence that the beam keeps. node: its last node. share: the draft's probability of the whole sequence."""
+    """A sequence that the beam keeps. node: the last node of the sequence. share: the draft model's probability of the
+    whole sequence."""
 
     node: int
     share: float
 
 
 class Race:
-    """The clocks of one level (see ``RSDBeam``). The nodes of the beam above ring in order."""
+    """The exponential clocks of one level, as ``RSDBeam`` explains them. The nodes of the beam above ring in the order
+    of the beam."""
 
     def __init__(self, beam: Sequence[Beam], q: Tensor) -> None:
-        """beam: the sequences of the level above, in order. q: [len(beam), V], the laws after them."""
+        """beam: the sequences of the level above, in the order in which they rang. q: [len(beam), V], the draft model's
+        law after each of these sequences."""
         self._shares = [place.share for place in beam]
         self._left = q.double().clone()
         self._rung = 0
 
     def weights(self) -> Tensor:
-        """Return the mass left under each of the R nodes that have rung, then the mass of all nodes that have not,
-        float64 [R + 1]. The last entry is missing once all have rung."""
+        """Return float64 [R + 1]: the probability left under each of the R nodes that have rung, and in the last entry
+        the probability of all nodes that have not rung. The last entry is missing once all nodes have rung."""
         rung = [
             share * float(left.sum())
             for share, left in zip(self._shares[: self._rung], self._left, strict=False)
@@ -147,6 +153,7 @@ class Race:
         return torch.tensor(rung, dtype=torch.float64)
 
     def left(self, place: int) -> Tensor:
-        """Return the mass [V] left under the node that rings now; the caller sets the entry of the drawn token to 0."""
+        """Return q [V] without the tokens already drawn, under the node ``place``, and record that this node has rung.
+        The caller must set the entry of the token that it draws to 0."""
         self._rung = max(self._rung, place + 1)
         return self._left[place]

@@ -1,14 +1,15 @@
-"""A chain from a nested draft: each token comes from the first of the draft's exits that is sure enough.
+"""A chain from a nested draft model: each token comes from the first exit at which the model is confident enough.
 
 Kavehzadeh et al., S2D: Sorted Speculative Decoding for More Efficient Deployment of Nested Large Language Models
-(2024). The sub-models share their layers, the final norm and the head, and were trained together (sorted fine-tuning).
-A drafted token is read by the shallowest sub-model. If the likeliest next token is then less probable than a threshold,
-the next deeper sub-model goes on from there. It also reads the rows of earlier tokens that stopped at the same exit, so
-that the deeper layers have read all rows.
+(2024). The first layers of the draft model, up to an exit, form a smaller draft model: a sub-model. All sub-models
+share the final norm and the head, and were trained together (sorted fine-tuning). Each drafted token is first run
+through the smallest sub-model only. If the likeliest next token then has less probability than a threshold, the token
+is run on to the next exit. Earlier tokens that stopped at the same exit are run on with it, because the deeper layers
+need the keys and values of all earlier tokens.
 
-The exit is chosen by looking at laws, never at a drawn token, so q is the law of the token. Kept tokens are read by all
-layers at the beginning of the next step, together with the target's own token. Therefore the first token of a draft
-comes from the whole draft model.
+The exit is chosen by distributions, never by a drawn token, so q is the true law of the drafted token. At the beginning
+of the next step all layers are run over the accepted tokens and the target's own token. Therefore the first token of a
+draft always comes from the whole draft model.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 
 
 class NestedReader(DraftReader):
-    """Reads one token after another, each through as many layers as the caller asks for. exits: the numbers of layers
-    after which reading may stop."""
+    """Runs a nested draft model over one token after another, through as many layers as the caller requests. exits: the
+    numbers of layers after which a token may stop."""
 
     def begin(self, exits: Sequence[int]) -> None:
         self._exits = exits
@@ -44,7 +45,8 @@ class NestedReader(DraftReader):
         return super().read(context)
 
     def shallow(self, node: int, token: int, parent: int) -> Tensor:
-        """Read a token, a child of the token read last, up to the first exit. Returns q [V] after it."""
+        """Run the model over a token up to the first exit; returns q [V] after the token. The token must follow the
+        token of the previous call."""
         self.passes += 1
         self._node, self._level = node, 0
         if self._constraint is not None:
@@ -55,7 +57,7 @@ class NestedReader(DraftReader):
 
     @property
     def depth(self) -> int:
-        """The number of layers that have read the last token."""
+        """The number of layers that have been run over the last token."""
         return self._exits[self._level]
 
     @property
@@ -63,8 +65,8 @@ class NestedReader(DraftReader):
         return self._level + 1 == len(self._exits)
 
     def deeper(self) -> Tensor:
-        """Run the last token, and all tokens waiting at its exit, up to the next exit. Returns q [V] after the last
-        token."""
+        """Run the last token on to the next exit, together with all tokens that stopped at its present exit. Returns q
+        [V] after the last token."""
         self.passes += 1
         rows = torch.cat(self._waiting[self._level])
         self._waiting[self._level] = []
@@ -73,14 +75,15 @@ class NestedReader(DraftReader):
         return self._left(self._session.through(rows, layers))
 
     def _layers(self, level: int | None) -> Layers:
-        """Return the layers from one exit, or from the beginning if ``level`` is None, to the next exit."""
+        """Return the layers between exit number ``level`` and the next exit; if ``level`` is None, the layers from the
+        first layer to the first exit."""
         following = 0 if level is None else level + 1
         last = following + 1 == len(self._exits)
         first = 0 if level is None else self._exits[level]
         return Layers(first=first, stop=None if last else self._exits[following])
 
     def _left(self, states: Tensor) -> Tensor:
-        """Store the hidden states [R, H] behind an exit. Returns q [V] after the last of them."""
+        """Store the hidden states [R, H] after the present exit. Returns q [V] after the last of these R rows."""
         self._waiting[self._level].append(states)
         last = states[-1:] if self.deepest else self._model.norm(states[-1:])
         logits = self._spread(self._model.head(last)[0])
@@ -89,7 +92,7 @@ class NestedReader(DraftReader):
         )
 
     def keep(self, path: Sequence[int]) -> None:
-        """Drop the rows of all nodes, kept or not, because not all layers have read them."""
+        """Drop the rows of all drafted nodes, accepted or not, because not all layers were run over them."""
         self._session.drop()
 
 
@@ -146,7 +149,8 @@ class SortedDrafter(DraftModelDrafter):
         return tree
 
     def _sure_enough(self, node: int, token: int, parent: int) -> Tensor:
-        """Return q after this token from the first exit that is sure enough, or from the last exit."""
+        """Return q after this token, from the first exit at which the likeliest next token reaches the confidence, or
+        else from the last exit."""
         q = self._reader.shallow(node, token, parent)
         seen = [float(q.max())]
         while seen[-1] < self.settings["confidence"] and not self._reader.deepest:

@@ -1,7 +1,7 @@
-"""Opens nested drafts: draft models whose first layers are draft models as well (Sorted Speculative Decoding, 2024).
+"""Opens nested draft models: models whose first layers are draft models as well (Sorted Speculative Decoding, 2024).
 
-The files are those of a causal language model; ``exits`` in its config names the layers after which its head may be
-applied.
+The files are those of a causal language model. The entry ``exits`` in its config lists the numbers of layers after
+which the head may be applied.
 """
 
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ MOST_EXITS = 8
 
 @dataclass(frozen=True, eq=False)
 class NestedDraft:
-    """A nested draft. exits: the numbers of layers after which the head may be applied, ascending; the last one is all
-    layers."""
+    """A nested draft model. exits: the numbers of layers after which the head may be applied, in ascending order; the
+    last number is that of all layers."""
 
     model: LanguageModel
     exits: tuple[int, ...]
@@ -41,7 +41,7 @@ def _load(path: str, target: LanguageModel, dtype, device: str) -> NestedDraft:
 
 
 def tiny_nested_draft(target: LanguageModel, opener: Opener) -> NestedDraft:
-    """Return a draft like that of ``tiny_draft``, with an exit after its first layer."""
+    """Return a draft model like that of ``tiny_draft``, with an additional exit after its first layer."""
     return NestedDraft(tiny_draft(target, opener), (1, target.layers))
 
 

@@ -1,7 +1,9 @@
-"""Trains the nested draft of S2D: one model whose first layers are also drafts, all trained together.
+"""Trains the nested draft model of S2D: the first layers, up to each exit, are a draft model, and all of them are
+trained together.
 
-Kavehzadeh et al., S2D (2024), after sorted fine-tuning: the loss is the sum over all sub-models, which share the
-layers, the final norm and the head. Here each of them is distilled from the target's distributions.
+Kavehzadeh et al., S2D (2024), after sorted fine-tuning. The draft models up to the exits are called sub-models; they
+share their layers, the final norm and the head. The loss is the sum of the losses of all sub-models. Here each
+sub-model is distilled from the target's distributions.
 """
 
 from collections.abc import Iterable, Mapping
@@ -48,7 +50,7 @@ class SortedStudent(DraftStudent):
         return LlamaForCausalLM(draft_config(self.config.vocab_size, end, layers))
 
     def logits(self, part: nn.Module, tokens: Tensor) -> list[Tensor]:
-        """Return the logits [S, T, V] of each exit."""
+        """Return the logits after each exit, one tensor [S, T, V] for each exit, for S texts of T tokens."""
         output = part(input_ids=tokens, use_cache=False, output_hidden_states=True)
         early = (output.hidden_states[layer] for layer in self.exits[:-1])
         return [*(part.lm_head(part.model.norm(states)) for states in early), output.logits]

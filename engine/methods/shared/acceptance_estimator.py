@@ -1,12 +1,12 @@
-"""Estimates how likely the next drafted token is to be accepted, before the token is drawn; learns while a text is
+"""Estimates the chance that the next drafted token will be accepted, before this token is drawn; learns while a text is
 written.
 
 The online estimator of vLLM's adaptive verification (0.32, 2026): the log-odds of acceptance are w f + b_k, where f is
-the log-odds of the likeliest token under q and k is the token's place in the draft. All places share the slope w, and
-each place has its own intercept b_k. Every ``STEPS`` steps w and all b_k take one step of Newton's method on the
-outcomes since the last such step; with few outcomes the step is shorter. f depends on q, not on the token that is
-drawn. So the decision to end a draft is made before the draw, and q stays the true law of every drafted token. To drop
-a token after it was drawn would change q.
+the log-odds of the likeliest token under q and k is the token's position in the draft. All positions share the slope w,
+and each position has its own intercept b_k. After every ``STEPS`` decoding steps, w and all b_k are updated by one step
+of Newton's method on the outcomes since the last update. With few outcomes this update is smaller. Because f depends on
+q and not on the drawn token, a draft can be ended before the next token is drawn, and q stays the true law of every
+drafted token. If a token were dropped after it was drawn, q would no longer be the law of the tokens that stay.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from torch import Tensor
 
 SLOPE, INTERCEPT = 0.5, -0.2
 RIDGE, DAMPING = 1e-3, 50.0
-"""vLLM's values: the penalty on squared parameters, and the number of outcomes at which a Newton step has half its
-length."""
+"""vLLM's values. RIDGE: the penalty on squared parameters. DAMPING: the number of outcomes at which an update by
+Newton's method is half as large as without damping."""
 STEPS = 10
-"""Decoding steps between two Newton steps. vLLM takes 100, because each of its decoding steps holds many texts."""
+"""The number of decoding steps between two updates by Newton's method. vLLM takes 100, where each decoding step covers
+many texts; here a step covers one text."""
 MOST = 40.0  # log-odds
 
 
@@ -34,7 +35,7 @@ def log_odds(q: Tensor) -> float:
 
 
 class AcceptanceEstimator:
-    """The estimator for one text. places: the most tokens of a draft."""
+    """The estimator for one text. places: the largest number of tokens in a draft."""
 
     def __init__(self, places: int) -> None:
         self._slope, self._intercepts = SLOPE, np.full(places, INTERCEPT)
@@ -42,13 +43,14 @@ class AcceptanceEstimator:
         self._steps = 0
 
     def chance(self, odds: float, place: int) -> float:
-        """The chance that the token at a place of the draft is accepted. odds: the log-odds of the likeliest token at
-        that place. place: 0 is the token right behind the root."""
+        """Return the chance that the drafted token at position ``place`` will be accepted. odds: the log-odds of the
+        likeliest token at this position. place: 0 for the first drafted token."""
         return float(_sigmoid(self._slope * odds + self._intercepts[place]))
 
     def see(self, odds: Sequence[float], accepted: int) -> None:
-        """Learn from a decoding step. odds: the log-odds at each drafted token. accepted: how many tokens were
-        accepted; tokens behind the first rejected one were not judged."""
+        """Learn from a decoding step. odds: for each drafted token, the log-odds of the likeliest token at its
+        position. accepted: how many drafted tokens were accepted; tokens after the first rejected token were not
+        judged."""
         judged = odds[: accepted + 1]
         self._seen += [(place, value, place < accepted) for place, value in enumerate(judged)]
         self._steps += 1

@@ -1,6 +1,6 @@
 """The pieces of a Llama-style layer, under the names that published checkpoints give them.
 
-Letters in shapes: R rows, H hidden size, D head size, Hq heads of queries, Hkv heads of keys and values.
+Letters in shapes: R rows (one row per token), H hidden size, D head size, Hq query heads, Hkv key/value heads.
 """
 
 import copy
@@ -12,17 +12,17 @@ from transformers import AutoModel, PreTrainedConfig
 from transformers.activations import ACT2FN
 
 KeyValue = tuple[Tensor, Tensor]
-"""Keys and values, both [.., Hkv, R, D]; the keys are already normed and rotated."""
+"""Keys and values, both [.., Hkv, R, D]; the keys are already normalised and rotated."""
 Turn = tuple[Tensor, Tensor]
 """cos and sin of the rotary angles, both [.., R, D]."""
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""Attention: (queries [.., Hq, R, D], keys and values [.., Hkv, R, D] of the same rows) -> [.., Hq, R, D]. The function
-also decides which other rows these rows see."""
+"""Attention as a function: (queries [.., Hq, R, D], keys and values [.., Hkv, R, D] of the same rows) -> [.., Hq, R,
+D]. The function decides by itself which cached rows these rows also attend to."""
 
 
 def rotary(positions: Tensor, head_dim: int, theta: float, dtype: torch.dtype) -> Turn:
-    """The rotary cos and sin of these positions, both of shape positions.shape + [D]; the halves of a head rotate
-    together, as in Llama."""
+    """The rotary cos and sin of these positions, both of shape positions.shape + [D]. As in Llama, dimension i of a
+    head is rotated together with dimension i + D/2."""
     inverse = theta ** (
         -torch.arange(0, head_dim, 2, device=positions.device, dtype=torch.float32) / head_dim
     )
@@ -50,8 +50,8 @@ class Attention(nn.Module):
         output_bias: bool = False,
         norm_eps: float | None = None,
     ) -> None:
-        """width: the size of an input row. into: the size of an output row; None: the same size. norm_eps: the epsilon
-        of the norms of queries and keys; None: no norms."""
+        """width: the size of an input row. into: the size of an output row; None: as the input row. norm_eps: the
+        epsilon of the norms on queries and keys; None: no norms."""
         super().__init__()
         self.head_dim = head_dim
         self.q_proj = nn.Linear(width, heads * head_dim, bias=bias)
@@ -78,7 +78,7 @@ class Attention(nn.Module):
         return keys, self._heads(self.v_proj(rows))
 
     def joined(self, heads: Tensor) -> Tensor:
-        """Join the heads and project them: [.., Hq, R, D] -> rows [.., R, H]."""
+        """Concatenate the heads and apply the output projection: [.., Hq, R, D] -> rows [.., R, H]."""
         return self.o_proj(heads.transpose(-2, -3).flatten(-2))
 
     def _heads(self, x: Tensor) -> Tensor:
@@ -99,8 +99,8 @@ class GatedMLP(nn.Module):
 
 
 def decoder_like(config: PreTrainedConfig, layers: int) -> nn.Module:
-    """A decoder of the config's architecture with ``layers`` layers and a final norm. It has no embeddings: its input
-    is hidden states."""
+    """A decoder of the config's architecture with ``layers`` layers and a final norm. It has no embedding table,
+    because its inputs are hidden states."""
     config = copy.deepcopy(config)
     config.num_hidden_layers, config.vocab_size, config.pad_token_id = layers, 1, None
     if getattr(config, "layer_types", None):

@@ -1,5 +1,5 @@
-"""The context of a block-diffusion drafter: keys and values of the committed text, and the passes over a block after
-it."""
+"""The context of a block-diffusion drafter: it holds the keys and values of the committed text, and runs the passes
+over a block of new positions after this text."""
 
 from abc import ABC, abstractmethod
 
@@ -11,20 +11,22 @@ from engine.methods.shared.module_columns import ModuleColumns
 
 
 class BlockContext(ABC):
-    """The committed rows of one sequence, for a block drafter. Shapes: T committed rows, B block rows, H hidden size,
-    n feature layers."""
+    """The keys and values of the committed tokens of one text, for a block drafter. A row is one token. Letters in
+    shapes: T committed rows, B block rows, H hidden size, n target layers that give features."""
 
     @abstractmethod
     def read(self, features: Tensor) -> None:
-        """Append committed rows. features: the target's hidden states [T, n*H] of the newly committed tokens."""
+        """Append committed tokens to the context. features: the target's hidden states [T, n*H] of these T tokens."""
 
     @abstractmethod
     def denoise(self, embeddings: Tensor) -> Tensor:
-        """Run the block after the committed rows: embeddings [B, H] -> hidden states [B, H] after the final norm."""
+        """Run the drafter over a block that follows the committed tokens: embeddings [B, H] -> hidden states [B, H]
+        after the final norm."""
 
 
 def context_of(drafter: DFlashModel) -> BlockContext:
-    """A new, empty context: from the drafter's own maker if it has one, otherwise a ``ModuleContext``."""
+    """A new, empty context. It is made by ``drafter.make_context`` if that is set, otherwise it is a
+    ``ModuleContext``."""
     return (drafter.make_context or ModuleContext)(drafter)
 
 

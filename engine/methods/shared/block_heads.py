@@ -1,7 +1,7 @@
-"""Base class of heads that read a block drafter's last hidden states.
+"""Base class of heads whose input is a block drafter's last hidden states.
 
-Such heads are opened together with their block drafter, from a folder of their own or from a published folder that
-holds both.
+Such heads are opened together with their block drafter. Their files lie in a folder of their own, or in a published
+folder that also holds the block drafter.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from engine.parts.digest import digest_of
 from engine.parts.module_part import ModulePart
 
 DENOISER = "draftscope_denoiser"
-"""The entry of a config that holds the digest of the block drafter whose states the heads read."""
+"""The entry of the heads' config that holds the digest of the block drafter for which the heads were trained."""
 
 
 class BlockHeads(ModulePart):
-    """Heads on a block drafter. denoiser_digest: the digest of the block drafter that the heads were trained for; None
-    if the config names no drafter."""
+    """Heads on top of a block drafter. denoiser_digest: the digest of the block drafter for which the heads were
+    trained; None if the config of the heads does not name it."""
 
     published: ClassVar[Mapping[str, str]]
-    """Published tensor name -> name in this module. A folder may lack the tensors of optional heads."""
+    """The name of a tensor in published files -> its name in this module. A published folder may lack the tensors of
+    optional heads."""
 
     denoiser_digest: str | None = None
 
@@ -48,8 +49,8 @@ class BlockHeads(ModulePart):
             raise ValueError(f"it reads states of {hidden:,} numbers and knows {tokens:,} tokens")
 
     def check(self, denoiser: DFlashModel, folder: str | None) -> None:
-        """Raises UserError if the heads do not fit this block drafter, or were trained for another one. folder: the
-        folder from which the block drafter was opened; None if it came from no folder."""
+        """Raise UserError if the heads do not fit this block drafter, or were trained for another block drafter.
+        folder: the folder from which the block drafter was opened; None if there was no folder."""
         sizes, own = denoiser.config, self.sizes()
         drafted = sizes.draft_vocab_size or sizes.vocab_size
         needed = (sizes.hidden_size, sizes.vocab_size, drafted)
@@ -63,13 +64,14 @@ class BlockHeads(ModulePart):
             raise UserError(f"The {self.noun} was trained for another diffusion drafter.")
 
     def sizes(self) -> tuple[int, int, int]:
-        """The hidden size of a state, the size of the target's vocabulary, and how many of its tokens can be
-        drafted."""
+        """Return three sizes: the hidden size of the states that the heads take, the size of the target's vocabulary,
+        and how many tokens of this vocabulary can be drafted."""
         raise NotImplementedError
 
 
 def shape_of(tensors: Mapping[str, Tensor], name: str) -> tuple[int, int]:
-    """The numbers of rows and columns of the matrix ``name``. Raises ValueError if it is missing or not a matrix."""
+    """Return the numbers of rows and columns of the matrix ``name``. Raises ValueError if the matrix is missing, or if
+    the tensor of this name is not a matrix."""
     matrix = tensors.get(name)
     if matrix is None or matrix.ndim != 2:
         raise ValueError(f"{name} is missing, or no matrix")

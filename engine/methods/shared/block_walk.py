@@ -1,7 +1,7 @@
-"""Makes a chain of drafted tokens from a block of guesses.
+"""Makes a chain of drafted tokens from a block of predicted distributions.
 
-``walk`` picks the tokens from left to right, each from a law that depends on the token before. ``blind`` picks all
-tokens at once, each from the marginal of its place.
+``walk`` picks the tokens from left to right, each from a distribution that depends on the token before. ``blind`` picks
+all tokens at once, each from the marginal distribution at its position.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,13 +15,14 @@ from engine.core.tree import ROOT, DraftTree
 
 SHOWN = 5  # tokens shown for each place
 Laws = Callable[[int, int], Tensor | None]
-"""Place (0 is right behind the root) and the token before it -> q [V] at that place, or None to end the chain there.
-The decision to end may depend on earlier tokens, but not on the token that is about to be drawn."""
+"""A function of a position in the draft (0: the first drafted token) and the token before this position. It returns q
+[V] at this position, or None to end the chain before it. The decision to end may depend on earlier tokens, but not on
+the token that is about to be drawn."""
 
 
 def walk(root: int, laws: Laws, most: int, sampling: Sampling, chance: DraftChance) -> DraftTree:
-    """A chain of up to ``most`` tokens below the root. Each token is drawn from its law; at temperature 0 it is the
-    likeliest."""
+    """Return a chain of up to ``most`` drafted tokens after the root. Each token is drawn from the distribution that
+    ``laws`` returns; at temperature 0 the likeliest token is taken."""
     tree, parent, before = DraftTree(), ROOT, root
     for place in range(most):
         law = laws(place, before)
@@ -34,9 +35,9 @@ def walk(root: int, laws: Laws, most: int, sampling: Sampling, chance: DraftChan
 
 
 def blind(marginals: Tensor, sampling: Sampling, chance: DraftChance) -> DraftTree:
-    """A chain below the root with one token for each of the L rows of ``marginals``, q [L, V]. Each token is drawn from
-    its row; at temperature 0 it is the likeliest one. No draw depends on another, so each row is the true law of its
-    token."""
+    """Return a chain after the root, with one token for each of the L rows of ``marginals`` [L, V]. Each token is drawn
+    from its row; at temperature 0 the likeliest token is taken. The draws are independent, so each row is the true law
+    of its token."""
     tree, parent = DraftTree(), ROOT
     if sampling.greedy:
         kind, tokens = "one_hot", marginals.argmax(-1)
@@ -48,8 +49,8 @@ def blind(marginals: Tensor, sampling: Sampling, chance: DraftChance) -> DraftTr
 
 
 def places_shown(marginals: Tensor, tokens: Sequence[int]) -> Lattice:
-    """A picture of the block: for each of the L places the likeliest tokens with their q, and the token that was
-    picked. marginals: q [L, V]. tokens: the picked token of each place."""
+    """A picture of the block: for each of its L positions, the likeliest tokens with their q, and the token that was
+    picked. marginals: q [L, V]. tokens: the picked token of each position."""
     columns, path = [], []
     for q, picked in zip(marginals, tokens, strict=True):
         likeliest = q.topk(min(SHOWN, len(q))).indices.tolist()

@@ -1,22 +1,23 @@
 """A drafter with an EAGLE cell: the cell predicts the target's next features, and its best guesses form a tree.
 
-EAGLE (Li et al., 2024) drafts features, not tokens: the feature at a place and the token after it give the
-next feature, and a head turns that feature into the next token's law. The cell reads the token because the feature
-alone cannot tell which token was drawn. EAGLE-2 (2024) grows the tree by joint confidence and re-ranks it
-(``engine.methods.shared.eagle_tree``). EAGLE-3 (2025) fuses three lower layers into the first state. Only the
-part decides which of the three methods is used (``engine.methods.shared.eagle_cell``); the recipes ``gto`` and ``fspad`` make
-parts of the same kind. A multi-token-prediction layer drafts in the same way (``mtp``).
+EAGLE (Li et al., 2024) drafts features, the hidden states of the target, instead of tokens. From the feature at a
+position and the token after it the cell predicts the next feature, and a head turns this feature into the distribution
+of the next token. The cell needs the token because the feature alone does not say which token was drawn. EAGLE-2 (2024)
+grows the tree by joint confidence and re-ranks it (``engine.methods.shared.eagle_tree``). EAGLE-3 (2025) takes its
+first state from three layers of the target. Which of the three methods is used depends only on the trained cell that is
+opened (``engine.methods.shared.eagle_cell``). The training recipes ``gto`` and ``fspad`` also train such cells. A
+multi-token-prediction layer drafts like an EAGLE cell (``mtp``).
 
-After a step the target's features replace the drafted ones, so no error outlives the step.
+After a step the target's features replace the drafted features, so an error of the cell never outlives the step.
 
-Exactness: the nodes are picked by their probabilities and never drawn, so the tree is judged one-hot, even in
-sampled texts; q ranks the nodes and is shown, but no rule uses it. (If tokens were drawn,
-re-ranking would drop some of them, and the law of the others would not be q.)
+Exactness: the nodes are picked by their probabilities and never drawn, so the tree is judged one-hot, even in sampled
+texts. q ranks the nodes and is shown on the page, but no verification rule uses it. (If the tokens were drawn,
+re-ranking would drop some of them, and q would not be the law of the tokens that stay.)
 
-Beyond the paper: a candidate that is not among the best N when its level is drafted is not read, because
-nothing below it could be kept; the tree stays the same. In greedy decoding no further level is read once
-its nodes are unlikely to be reached (``stop_below``; the paper's value is 0). A tree of few nodes is a chain: the cell
-then reads one node of each level, and on a CPU several levels in one call.
+Beyond the paper: the cell is not run over a candidate that is not among the best N when its level is drafted, because
+no descendant of it could be in the tree. This does not change the tree. In greedy decoding no further level is drafted
+once the nodes of that level are unlikely to be reached (``stop_below``; the paper's value is 0). A tree of few nodes is
+a chain: the cell then has one node per level, and on a CPU several levels are computed in one call.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class CellTree(Drafter):
         self._drafted: Drafted | None = None
 
     costs: StepCosts | None = None
-    """The costs by which the tree is cut; None: the tree is not cut."""
+    """The measured costs by which the size of the tree is limited; None: the tree keeps all its nodes."""
 
     @classmethod
     def build(cls, settings, models):
@@ -105,7 +106,7 @@ class CellTree(Drafter):
         return self._best(drafted, count)
 
     def _best(self, drafted: Drafted, count: int) -> DraftTree:
-        """The tree of the ``count`` best candidates, or of fewer if the step costs say so."""
+        """Return the tree of the ``count`` best candidates. If ``costs`` is set, the tree may have fewer nodes."""
         candidates = drafted.candidates
         best = candidates.best(count)
         shown = []
@@ -119,7 +120,7 @@ class CellTree(Drafter):
         return tree
 
     def _learn(self, features: Tensor | None) -> None:
-        """Give the reader the target's features [T, n*H] of the newly committed tokens."""
+        """Pass the target's features [T, n*H] of the newly committed tokens to the reader."""
         self._reader.learn(features)
 
     def observe(self, kept):
@@ -142,7 +143,8 @@ class CellTree(Drafter):
         return shown_path(kept, places, states, self._fused(below))
 
     def _fused(self, features: Tensor) -> Tensor:
-        """The target's features [T, n*H] -> the true states [T, H], to which drafted states are compared."""
+        """Return the cell's states [T, H] that follow from the target's features [T, n*H]. Drafted states are compared
+        with these true states."""
         return self._reader.fuse(features)
 
     def passes(self):
@@ -153,10 +155,11 @@ class CellTree(Drafter):
 def drafted_below(
     reader: EagleReader, top: Level, count: int, levels: int, width: int, stop_below: float = 0.0
 ) -> Drafted:
-    """Draft all candidates that a tree of ``count`` nodes and ``levels`` levels may keep.
+    """Draft all candidates that may be in a tree of ``count`` nodes and ``levels`` levels.
 
-    top: the level that holds the row of the text's last token. width: candidates below each node, and nodes of a level
-    that are read. stop_below: draft no further level when the chance that any of its nodes is reached is smaller.
+    top: the cell's output at the text's last token. width: the number of candidates below each node, and the number of
+    candidates of a level over which the cell is run. stop_below: stop before a level if the chance that any of its
+    nodes is reached is smaller than this.
     """
     width = min(width, count)
     drafted = Drafted(top.states[0])
@@ -182,9 +185,9 @@ def drafted_below(
 
 
 class Drafted:
-    """The candidates of a step. A place is a candidate's number, or ROOT for the text's last token. laws: place -> q
-    [V] from which its children were drafted. states: place -> drafted state [H], for ROOT and each candidate that the
-    cell has read."""
+    """The candidates of a step. In the two dictionaries the key is a candidate's number, or ROOT for the text's last
+    token. laws: key -> q [V] from which the children of this candidate were taken. states: key -> drafted state [H],
+    for ROOT and each candidate over which the cell was run."""
 
     source = "feature draft"
 
@@ -197,7 +200,8 @@ class Drafted:
         return self.states.get(place)
 
     def tree(self, kept: Sequence[int]) -> DraftTree:
-        """The draft tree of the candidates at the places ``kept``, parents before children."""
+        """Return the draft tree of the candidates whose numbers are ``kept``; parents must come before their
+        children."""
         tree, candidates = DraftTree(), self.candidates
         self._node_of = {ROOT: ROOT}
         for place in kept:
@@ -208,5 +212,5 @@ class Drafted:
         return tree
 
     def place_of(self, node: int) -> int:
-        """The place of the candidate that became this node of the tree."""
+        """Return the number of the candidate that became this node of the tree."""
         return next(place for place, number in self._node_of.items() if number == node)

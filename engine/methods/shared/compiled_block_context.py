@@ -1,8 +1,8 @@
-"""The context of a block-diffusion drafter on a CPU: OpenVINO compiles its two passes, over committed rows and over a
-block.
+"""The context of a block-diffusion drafter on a CPU: OpenVINO compiles its two passes, one over committed tokens and
+one over a block.
 
-Letters in shapes: T context rows, B block rows, C columns of the buffers, H hidden size, D head size, n
-feature layers, N layers.
+Letters in shapes: T committed tokens, B block positions, C columns of the KV buffers (one column per token), H hidden
+size, D head size, Hkv key/value heads, n target layers that give features, N layers of the drafter.
 """
 
 import numpy as np
@@ -20,8 +20,8 @@ from engine.model.cache import CAPACITY
 
 
 class _Read(nn.Module):
-    """The pass over committed rows: features [T, n*H] at positions [T] -> keys and values of all layers, [2 N, Hkv, T,
-    D]."""
+    """The pass over committed tokens: features [T, n*H] at positions [T] -> keys and values of all layers, [2 N, Hkv,
+    T, D]."""
 
     def __init__(self, drafter: DFlashModel) -> None:
         super().__init__()
@@ -33,8 +33,8 @@ class _Read(nn.Module):
 
 
 class _Denoise(nn.Module):
-    """The pass over a block: rows [B, H] at positions [B] -> hidden states [B, H] after the final norm. bias, columns:
-    see ``engine.fast.cpu.compiled_reader.Attention``."""
+    """The pass over a block: embeddings [B, H] at positions [B] -> hidden states [B, H] after the final norm. The
+    arguments bias and columns are those of ``engine.fast.cpu.compiled_reader.Attention``."""
 
     def __init__(self, drafter: DFlashModel) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class CompiledBlocks:
 
 
 class CompiledContext(BlockContext):
-    """A block context that runs compiled passes on column buffers."""
+    """A block context that runs the compiled passes and stores keys and values in growing buffers."""
 
     def __init__(self, passes: CompiledBlocks) -> None:
         self._passes = passes
@@ -99,7 +99,8 @@ def _copied(hidden: np.ndarray) -> Tensor:
 
 
 def compiled_head(head: TrimmedHead) -> Head:
-    """A compiled function of the trimmed head. If compiling fails, logs a line and returns the module itself."""
+    """Return a compiled function of the trimmed head. If compiling fails, log a line and return the module itself
+    instead."""
     example = [torch.zeros(2, head.in_features)]
     calls = through_module(lambda: Calls(compiled(head, example, "trimmed head")), "The cut head")
     if calls is None:
@@ -108,7 +109,7 @@ def compiled_head(head: TrimmedHead) -> Head:
 
 
 def compiled_contexts(drafter: DFlashModel):
-    """A function that makes contexts, all on one pair of compiled passes. If the passes cannot be compiled, logs a line
-    and returns ``ModuleContext``."""
+    """Return a function that makes contexts; all of them share one pair of compiled passes. If the passes cannot be
+    compiled, log a line and return ``ModuleContext`` instead."""
     passes = through_module(lambda: CompiledBlocks(drafter), "The diffusion drafter")
     return ModuleContext if passes is None else lambda drafter: CompiledContext(passes)

@@ -1,7 +1,8 @@
-"""The context of an EAGLE cell on a CPU: OpenVINO compiles the pass of the cell and of the head.
+"""The context of an EAGLE cell on a CPU: OpenVINO compiles one pass, which contains the cell and the head.
 
-Letters in shapes: R rows, P rows of the pass (the spare ones come last), C columns of the buffers, H hidden
-size, D head size, N layers.
+Letters in shapes: R rows (one row per token), P rows of the compiled pass (padding rows come last), C columns of the KV
+buffers (one column per token), S drafted columns, H hidden size, D head size, Hkv key/value heads, N layers, v the size
+of the cell's own vocabulary.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,14 +25,16 @@ from engine.methods.shared.eagle_context import EagleContext, ModuleContext, Rea
 from engine.model.language_model import LanguageModel
 
 SIZES = (1, 4, 8)
-"""Row counts for which graphs of fixed size are made: enough for a step's true pairs, or for a level of the tree."""
+"""Numbers of rows for which graphs of fixed size are compiled. They suffice for the committed tokens of a step, or for
+one level of the tree."""
 AT_ONCE = (8, 16)
-"""The row counts for a cell that also reads masks behind the pairs."""
+"""The same numbers for a cell that drafts all tokens at once, with mask rows after the committed tokens."""
 
 
 class _Pass(nn.Module):
     """The compiled pass: states and embeddings [R, H] at positions [R] -> states [R, H], keys and values of these rows
-    [2 N, Hkv, R, D], and logits [K, v] after the rows ``looked`` [K]. bias, columns: see ``Attention``."""
+    [2 N, Hkv, R, D], and logits [K, v] at the K rows whose indices are ``looked`` [K]. The arguments bias and columns
+    are those of ``Attention``."""
 
     def __init__(self, cell: EagleCell, head: nn.Module) -> None:
         super().__init__()
@@ -53,8 +56,8 @@ class _Pass(nn.Module):
 
 
 def compiled_cell(cell: EagleCell, target: LanguageModel) -> CompiledReader:
-    """The compiled pass of one cell with the target's head. Raises TypeError for a cell that is not in fp32, and
-    OpenVINO's own errors if compiling fails."""
+    """Return the compiled pass of a cell with the target's head. Raises TypeError for a cell that is not in fp32.
+    OpenVINO raises its own errors if compiling fails."""
     config = cell.config
     if cell.fc.weight.dtype != torch.float32:
         raise TypeError("its weights are not fp32")
@@ -74,8 +77,8 @@ def compiled_cell(cell: EagleCell, target: LanguageModel) -> CompiledReader:
 
 
 class CompiledContext(EagleContext):
-    """An EAGLE context that runs compiled passes on column buffers. Columns of drafted rows follow those of committed
-    rows."""
+    """An EAGLE context that runs compiled passes and stores keys and values in growing buffers. In the buffers, drafted
+    tokens follow the committed tokens."""
 
     def __init__(
         self, cell: EagleCell, target: LanguageModel, reader: CompiledReader, ahead: CellAhead
@@ -135,16 +138,17 @@ class CompiledContext(EagleContext):
         self._columns.length = self.length + drafted
 
     def _graph(self, count: int) -> AheadPass | None:
-        """The graph that drafts ``count`` levels, or None if there is no such graph. Makes room in the buffers for its
-        rows."""
+        """Return the graph that drafts ``count`` levels; None if this graph was not compiled. Also make room in the
+        buffers for the keys and values that the graph computes."""
         self._columns.reserve(self._columns.length + MOST_PAIRS + count)
         return self._ahead.graph(count, self._columns.capacity)
 
     def _pass(
         self, states: Tensor, embedded: Tensor, places: np.ndarray, seen: np.ndarray, last: int
     ) -> Read:
-        """Read R rows and append their columns. seen: bool [R, S + R], which of the last S columns and of these rows
-        each row sees; every row sees all earlier columns. last: how many of the last rows to return."""
+        """Run the cell over R rows and append their keys and values to the buffers. seen: bool [R, S + R], True where a
+        row may attend to one of the last S columns or to one of these R rows; all earlier columns are visible to every
+        row. last: the number of rows, counted from the end, to return."""
         rows, columns = len(states), self._columns
         columns.reserve(columns.length + rows)
         shape, capacity, used = columns.shape.of(rows), columns.capacity, columns.length
@@ -173,8 +177,9 @@ def _arrays(*rows: Tensor) -> list[np.ndarray]:
 
 
 def compiled_contexts(cell: EagleCell) -> Callable[[EagleCell, LanguageModel], EagleContext]:
-    """A function that makes contexts on compiled passes. If the passes cannot be compiled, it logs a line and makes
-    contexts on the module. The passes hold the target's head, so they are compiled once for each target."""
+    """Return a function that makes contexts on compiled passes. The passes contain the target's head, so they are
+    compiled once for each target. If this fails, the function logs a line, and makes contexts that run the plain
+    module."""
     passes_by_target: WeakKeyDictionary[LanguageModel, tuple[CompiledReader, CellAhead] | None]
     passes_by_target = WeakKeyDictionary()
 

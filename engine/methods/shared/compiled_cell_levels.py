@@ -1,11 +1,12 @@
-"""Drafts several levels of an EAGLE chain in one call: each level has one row, the likeliest token after the row
-before.
+"""Drafts several levels of an EAGLE chain in one call: each level is one token, the likeliest after the token of the
+level before.
 
-A level takes a pass of the cell and a product with the head. Calling two graphs from Python costs about as much as the
-pass and the product themselves. So one graph holds several levels, with an argmax between one level and the next.
+A level takes a pass of the cell and a product with the head. Calling these two graphs from Python costs about as much
+time as their computation. So one graph holds several levels, with an argmax between one level and the next.
 
-Letters in shapes: G pairs of a call (the spare ones come first), C columns of the buffers, H hidden size, D head size,
-N layers, v the cell's own vocabulary.
+A pair is a state of the cell and the embedding of the token after it. Letters in shapes: G pairs of a call (padding
+pairs come first), C columns of the KV buffers (one column per token), H hidden size, D head size, Hkv key/value heads,
+N layers, v the size of the cell's own vocabulary.
 """
 
 from collections.abc import Sequence
@@ -20,11 +21,12 @@ from engine.methods.shared.eagle_cell import EagleCell
 from engine.model.language_model import LanguageModel
 
 MOST_PAIRS = 8
-"""The most pairs that a call reads before it drafts. More rows cost nearly nothing, so all graphs have this many."""
+"""The number of pairs in a call, padding included. Additional rows cost nearly nothing, so all graphs take this
+many."""
 
 
 class AheadGraph(nn.Module):
-    """The graph that reads pairs and then drafts. count: how many levels a call drafts."""
+    """A graph that runs the cell over committed pairs and then drafts levels. count: the number of levels per call."""
 
     def __init__(self, cell: EagleCell, target: nn.Module, count: int) -> None:
         super().__init__()
@@ -35,12 +37,13 @@ class AheadGraph(nn.Module):
     def forward(
         self, states: Tensor, embedded: Tensor, positions: Tensor, bias: Tensor, *columns: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Read pairs, then draft. states, embedded: [G, H]. positions: [G]. bias: [G, C + G + count - 1]; each drafted
-        level uses its last row, up to the level's own column. columns: keys and values of each layer, [1, Hkv, C, D].
+        """Run the cell over the pairs, then draft. states, embedded: [G, H]. positions: [G]. bias: [G, C + G + count -
+        1], added to the attention scores; each drafted level uses the last row of it, up to the level's own column.
+        columns: keys and values of each layer, [1, Hkv, C, D].
 
-        Returns, for the last pair and for each drafted row but the last, the logits [count, v], the likeliest token
-        [count] and the states [count, H]; and in third place the keys and values [2 N, Hkv, G + count - 1, D] of all
-        rows read.
+        Returns four tensors. The first, second and last of them have a row for the last pair and for each drafted token
+        except the last one: logits [count, v], the likeliest token [count], and states [count, H]. The third holds the
+        keys and values [2 N, Hkv, G + count - 1, D] of all rows of the call.
         """
         known, before = list(columns), columns[0].shape[2]
         logits, likeliest, outputs = [], [], []
@@ -56,8 +59,8 @@ class AheadGraph(nn.Module):
         return torch.cat(logits), torch.cat(likeliest), fresh, torch.cat(outputs)
 
     def _read(self, states, embedded, positions, bias, known: list[Tensor]) -> Tensor:
-        """Read rows that see the columns ``known`` (keys and values of each layer), and append the rows' own columns to
-        them."""
+        """Run the cell over rows that attend to the columns ``known`` (keys and values of each layer) and to each
+        other. Append the rows' own keys and values to ``known``."""
 
         def attend(layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
             for place, own in ((2 * layer, keys), (2 * layer + 1, values)):
@@ -68,8 +71,8 @@ class AheadGraph(nn.Module):
 
 
 class CellAhead(AheadPasses):
-    """The graphs of one cell for one target. There are none if the cell has no graphs of fixed sizes, drafts all levels
-    at once, or may draft tokens that have no embedding."""
+    """All graphs of one cell for one target. No graphs are compiled for a cell without graphs of fixed sizes, for a
+    cell that drafts all levels at once, and for a cell that may draft tokens without an embedding."""
 
     def __init__(self, cell: EagleCell, target: LanguageModel, sizes: Sequence[int]) -> None:
         super().__init__()

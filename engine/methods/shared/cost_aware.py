@@ -1,9 +1,10 @@
-"""Cuts a draft tree where one more node is expected to bring less than it costs.
+"""Stops a draft tree from growing where one more node is expected to bring less than it costs.
 
-SMART (Wang and Zhou, "SMART: When is it Actually Worth Expanding a Speculative Tree?", 2026): a node is worth checking if
-the tokens that it adds for each millisecond that it costs are more than those of the tree as a whole. The chance that a
-node is accepted is taken from q, as is the order of the nodes. The cost of a verify pass by its number of nodes is
-measured when the models are opened (``engine.sizes.verify_cost``). The cost of drafting is measured in earlier steps.
+SMART (Wang and Zhou, "SMART: When is it Actually Worth Expanding a Speculative Tree?", 2026): a node is worth checking
+if its expected tokens per millisecond of its own cost are more than those of the whole tree. The chance that a node is
+accepted is estimated by q, and q also gives the order of the nodes. The cost of a verify pass, by the number of nodes,
+is measured when the models are opened (``engine.sizes.verify_cost``). The cost of drafting is measured in earlier
+steps.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ COST_AWARE = switch("cost_aware", False, "Cost-aware", advanced=True).meaning(
     "of 0 is then the largest that is measured."
 )
 USUAL = {0: 1.0, 16: 2.0}
-"""Number of nodes -> cost of a pass, used if nothing was measured. The unit is the time of a pass over the root
-alone."""
+"""Number of nodes -> cost of a verify pass with these nodes, used if nothing was measured. The unit is the time of a
+pass over the root alone."""
 DRAFTING = 0.4
-"""The first guess at the time of drafting. The unit is the time of a pass over the root alone."""
+"""The assumed time of drafting before the first step. The unit is the time of a target pass over the root alone."""
 LEARNED = 0.2
 """The weight of the latest step in the running mean of drafting times."""
 
 
 class StepCosts:
-    """The costs of steps by the size of their trees. measured: number of nodes -> milliseconds of a pass; if empty,
-    ``USUAL`` is used."""
+    """The cost of a step, by the number of nodes in its tree. measured: number of nodes -> milliseconds of a verify
+    pass; if it is empty, ``USUAL`` is used."""
 
     def __init__(self, measured: Mapping[int, float]) -> None:
         costs = sorted((measured or USUAL).items())
@@ -47,28 +48,28 @@ class StepCosts:
         return cls(models.costs) if settings.get(COST_AWARE.name) else None
 
     def at(self, nodes: int) -> float:
-        """The cost of a step, drafting included, whose tree has this many nodes. Other sizes than the measured ones are
-        interpolated or extrapolated linearly."""
+        """Return the cost of a step whose tree has ``nodes`` nodes, drafting included. For a number of nodes that was
+        not measured, the cost is interpolated or extrapolated linearly."""
         place = min(max(bisect(self._sizes, nodes), 1), len(self._sizes) - 1)
         low, high = self._sizes[place - 1 : place + 1]
         less, more = self._costs[place - 1 : place + 1]
         return self._drafting + less + (more - less) * (nodes - low) / (high - low)
 
     def pays(self, tokens: float, nodes: int, chance: float) -> bool:
-        """Whether a tree should get one more node. tokens, nodes: what the tree has so far, in expected tokens and in
-        nodes. chance: that the new node is accepted. The first node always pays, because without it there is no
-        draft."""
+        """Return whether a tree should get one more node. tokens: the expected tokens of a step with the present tree.
+        nodes: the present number of nodes. chance: the chance that the new node is accepted. The answer for the first
+        node is always yes, because without it there would be no draft."""
         rate = tokens / self.at(nodes)
         return not nodes or chance >= rate * (self.at(nodes + 1) - self.at(nodes))
 
     def best(self, chances: Sequence[float]) -> int:
-        """How many nodes a tree should have, so that it brings the most tokens for its cost. chances: the chance that
-        each node is accepted, in descending order."""
+        """Return the number of nodes at which a tree has the most expected tokens per unit of cost. chances: the chance
+        of each node to be accepted, in descending order."""
         rates = self.rates(chances)[1:]
         return max(range(len(rates)), key=rates.__getitem__) + 1 if rates else 0
 
     def rates(self, chances: Sequence[float]) -> list[float]:
-        """Expected tokens per unit of cost, for trees of 0, 1, ... ``len(chances)`` nodes."""
+        """Return the expected tokens per unit of cost, for trees of the first 0, 1, ... ``len(chances)`` nodes."""
         tokens = accumulate(chances, initial=1.0)
         return [total / self.at(nodes) for nodes, total in enumerate(tokens)]
 
@@ -79,8 +80,8 @@ class StepCosts:
             self._drafting += LEARNED * (spent - self._drafting)
 
     def shown(self, chances: Sequence[float], kept: int) -> Curve:
-        """The curve of ``rates`` for the page. chances: of all nodes, the kept ones first. kept: how many nodes were
-        kept."""
+        """The curve of ``rates``, for the page. chances: the chance of each node to be accepted, first of the nodes in
+        the tree, then of the nodes left out. kept: the number of nodes in the tree."""
         ends = "one more would cost more than it is expected to bring."
         rates = self.rates(chances)
         return Curve(

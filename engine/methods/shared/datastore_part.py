@@ -1,8 +1,8 @@
 """Datastores: the tokens of a user's text, in which a drafter looks up continuations.
 
-A folder holds ``config.json`` and ``tokens.npy``, one array of token ids. The suffix array (all positions of the text,
-sorted by the tokens that begin there) is made when the folder is opened; this takes a second for millions of tokens.
-``make_datastore`` makes a folder from a text.
+A folder holds ``config.json`` and ``tokens.npy``, one array of token ids. When the folder is opened, the suffix array
+is computed: all positions of the text, sorted by the tokens from each position on. This takes a second for millions of
+tokens. ``make_datastore`` writes a folder from a text.
 """
 
 import hashlib
@@ -32,8 +32,8 @@ SHOWN_PLACES = 64  # the most occurrences of a match whose continuations are rea
 
 
 class Found(NamedTuple):
-    """A match: the occurrences of a run of tokens in the datastore. first, last: the range of its places in the suffix
-    array, ``last`` excluded. length: of the run, in tokens."""
+    """A match: all occurrences of a run of tokens in the datastore. first, last: the range of these occurrences in the
+    suffix array, ``last`` excluded. length: the number of tokens in the run."""
 
     first: int
     last: int
@@ -41,8 +41,8 @@ class Found(NamedTuple):
 
 
 class Datastore:
-    """The tokens of a text [T] and their suffix array. A lookup takes one binary search per token of the match, so its
-    cost grows with the logarithm of T."""
+    """The tokens of a text and their suffix array. A lookup takes one binary search for each token of the run, so its
+    cost grows with the logarithm of the text's length."""
 
     def __init__(self, tokens: np.ndarray) -> None:
         self.tokens = np.ascontiguousarray(tokens, dtype=np.int32)
@@ -60,7 +60,7 @@ class Datastore:
         return self.tokens.nbytes + self._order.nbytes
 
     def find(self, run: Sequence[int]) -> Found | None:
-        """The match of this run of tokens; None if the datastore does not hold the run."""
+        """Return the match of this run of tokens; None if the run does not occur in the datastore."""
         first, last = 0, len(self.tokens)
         for depth, token in enumerate(run):
             bounds = (
@@ -73,8 +73,9 @@ class Datastore:
         return Found(first, last, len(run)) if first < last else None
 
     def longest(self, context: Sequence[int], most: int, least: int = 1) -> Found | None:
-        """The match of the longest suffix of the context, of ``least`` to ``most`` tokens, that the datastore holds.
-        The length is found by bisection, because a datastore that holds a run also holds all suffixes of that run."""
+        """Return the match of the longest suffix of the context that occurs in the datastore; None if no suffix of
+        ``least`` to ``most`` tokens occurs. The length is found by bisection, because all suffixes of a run that occurs
+        also occur."""
         low, high, best = least, min(most, len(context)), None
         while low <= high:
             length = (low + high) // 2
@@ -86,15 +87,16 @@ class Datastore:
         return best
 
     def continuations(self, found: Found, length: int) -> Iterator[list[int]]:
-        """Yields, for evenly spread occurrences of the match, the next tokens after it, at most ``length``."""
+        """Yield the tokens that follow the match, at most ``length``, for some occurrences that are evenly spread over
+        all occurrences."""
         step = -(-(found.last - found.first) // SHOWN_PLACES)
         for place in range(found.first, found.last, step):
             start = int(self._order[place]) + found.length
             yield self.tokens[start : start + length].tolist()
 
     def _bound(self, first: int, last: int, depth: int, token: int) -> int:
-        """The first place in first .. last of the suffix array whose suffix has a token >= ``token`` at this depth. The
-        end of the text counts as smaller than every token."""
+        """Return the first index from ``first`` to ``last`` in the suffix array at which the suffix has a token >=
+        ``token`` at position ``depth``. The end of the text counts as smaller than every token."""
         while first < last:
             middle = (first + last) // 2
             place = int(self._order[middle]) + depth
@@ -106,8 +108,9 @@ class Datastore:
 
 
 def tokenizer_digest(tokenizer, tokens: np.ndarray) -> str:
-    """A digest, in sixteen hexadecimal digits, of the ids in ``tokens`` and of the strings that the tokenizer maps them
-    to. A tokenizer with more tokens has the same digest if it maps these ids to the same strings."""
+    """Return a digest of sixteen hexadecimal digits, computed from the distinct ids in ``tokens`` and from the strings
+    to which the tokenizer maps these ids. A larger tokenizer that maps these ids to the same strings has the same
+    digest."""
     used = np.unique(tokens).tolist()
     meant = tokenizer.convert_ids_to_tokens(used)
     return hashlib.sha256(json.dumps([used, meant]).encode()).hexdigest()[:16]
@@ -136,7 +139,8 @@ def _refuse_large(count: int) -> None:
 
 
 def _open(path: str) -> tuple[Datastore, str]:
-    """The datastore in a folder, and the tokenizer digest that its config names. Raises UserError."""
+    """Return the datastore in a folder, and the tokenizer digest that the folder's config names. Raises UserError if
+    there is no datastore."""
     name = Path(path).name
     try:
         config = json_object(Path(path) / CONFIG)
@@ -174,14 +178,14 @@ def _load(path: str, target: LanguageModel, dtype, device: str) -> Datastore:
 
 
 def _digest(tokenizer, datastore: Datastore) -> str | None:
-    """``tokenizer_digest`` for the datastore's tokens; None if the tokenizer lacks one of them."""
+    """Return ``tokenizer_digest`` for the datastore's tokens; None if the tokenizer has no token for one of the ids."""
     if int(datastore.tokens.max()) >= len(tokenizer):
         return None
     return tokenizer_digest(tokenizer, datastore.tokens)
 
 
 def tiny_datastore(vocabulary: int) -> Datastore:
-    """A datastore of 400 random tokens, out of at most 12, so that short runs recur."""
+    """Return a datastore of 400 random tokens with at most 12 different ids, so that short runs recur."""
     rng = np.random.default_rng(2)
     return Datastore(rng.integers(0, min(vocabulary, 12), 400))
 
@@ -192,7 +196,7 @@ KIND = PartKind(
 
 
 MOST_BYTES = 16 * MOST_TOKENS
-"""The most bytes of a text file. A larger file is refused unread, because it would have too many tokens."""
+"""The most bytes of a text file. A larger file is refused without opening it, because it would have too many tokens."""
 
 AT_ONCE = 1 << 20  # characters that are tokenized in one call, and the rest of the last line
 

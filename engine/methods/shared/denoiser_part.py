@@ -1,4 +1,4 @@
-"""Denoisers: block-diffusion drafters that read the target's hidden states."""
+"""Denoisers: block-diffusion drafters that take the target's hidden states as input."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -14,8 +14,9 @@ from engine.parts.kinds import PartKind
 
 @lru_cache(maxsize=4)
 def open_denoiser(path: str, dtype: torch.dtype, device: str) -> DFlashModel:
-    """The denoiser in a folder, opened once per process. Its contexts run compiled passes on a CPU, static buffers on
-    CUDA, and the plain module on other devices. Raises UserError."""
+    """Return the denoiser in a folder; each folder is opened only once per process. The denoiser's contexts run
+    compiled passes on a CPU, captured passes on static buffers on CUDA, and the plain module on other devices. Raises
+    UserError if it cannot be opened."""
     drafter = in_dtype(DFlashModel.read(path), dtype).to(device).requires_grad_(False)
     kind = drafter.norm.weight.device.type
     if kind == "cpu":

@@ -1,9 +1,10 @@
 """Reads the published layouts of DFlash's family, and translates each into DFlash's own layout.
 
-All of them have the same backbone. Their heads are separate parts (``engine.methods.dspark.part``,
-``engine.methods.lattice.part``), which are opened from the same folder. speculators (0.9) keeps the sizes in
-``transformer_layer_config``. It counts hidden states, where 0 is the embedding; DFlash counts layers. A speculators
-drafter with a smaller vocabulary has its own head ``lm_head`` and a table ``d2t`` of offsets.
+All layouts have the same backbone. Their additional heads are opened separately, from the same folder
+(``engine.methods.dspark.part``, ``engine.methods.lattice.part``). The layout of speculators (0.9) has the sizes in
+``transformer_layer_config``. Its layer ids are indices of hidden_states, where 0 is the embedding; DFlash's layer ids
+count layers from 0. A speculators drafter with a smaller vocabulary has a head ``lm_head`` of its own, and a table
+``d2t`` of offsets.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ ANCHORED = "sample_from_anchor"
 KNOWN = ("dflash", "dspark", "dflash2")
 HEADS = ("markov_head.", "confidence_head.", "candidate_selector.")
 BACKBONE = ("layers.", "fc.", "hidden_norm.", "norm.", "lm_head.", "mask_embedding", "d2t", "t2d")
-"""HEADS and BACKBONE: the prefixes of tensor names in the heads and in the backbone."""
+"""HEADS: the prefixes of the names of tensors that belong to additional heads. BACKBONE: those of the backbone."""
 BORROWED = ("embed_tokens.weight", "verifier_lm_head.weight", "verifier_norm.weight")
-"""The names of tensors that are copies of the target's."""
+"""The names of tensors in the files that are copies of the target's tensors."""
 
 
 @dataclass
@@ -47,8 +48,8 @@ class DFlashConfig:
 
     @classmethod
     def of(cls, raw: Mapping) -> DFlashConfig:
-        """The sizes in the object of a config.json. Raises ValueError, KeyError, TypeError or AttributeError if it is
-        not the config of a block drafter."""
+        """Return the sizes in a parsed config.json. Raises ValueError, KeyError, TypeError or AttributeError if the
+        object is not the config of a block drafter."""
         entries = plain(raw)
         rope = entries.get("rope_parameters") or {}
         entries["rope_theta"] = entries.get("rope_theta") or rope.get("rope_theta", 10000.0)
@@ -59,7 +60,7 @@ class DFlashConfig:
 
     @property
     def first_row(self) -> int:
-        """The first row of a block that drafts a token."""
+        """The index of the first row of a block that drafts a token."""
         return 0 if self.sample_from_anchor else 1
 
     @property
@@ -69,8 +70,8 @@ class DFlashConfig:
 
 
 def plain(raw: Mapping) -> dict:
-    """The entries of a config under DFlash's names. Raises ValueError, whose message names the entry, if an entry
-    cannot be used, and KeyError if an entry is missing."""
+    """Return the entries of a config under DFlash's names. Raises KeyError if an entry is missing, and ValueError if an
+    entry cannot be used; the error's message names this entry."""
     kind = raw.get(SPECULATORS)
     if kind is None:
         return _of_authors(raw)
@@ -111,9 +112,9 @@ def _checked(entries: dict) -> dict:
 
 
 def backbone(tensors: Mapping[str, Tensor], vocabulary: int, cut: bool) -> dict[str, Tensor]:
-    """The tensors of the backbone, without those of heads and copies of the target's tensors. cut: whether the drafter
-    has a trimmed head, for some of the ``vocabulary`` tokens. Raises ValueError for layers or tables that cannot be
-    used."""
+    """Return the tensors of the backbone, without the tensors of additional heads and without copies of the target's
+    tensors. cut: whether the drafter has a trimmed head, for a part of the ``vocabulary`` tokens. Raises ValueError for
+    layers or tables that cannot be used."""
     weights = {
         name: tensor
         for name, tensor in tensors.items()

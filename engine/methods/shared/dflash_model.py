@@ -1,16 +1,17 @@
 """The block-diffusion drafter: one denoising pass over a block of masks, conditioned on the target's hidden states.
 
-The shape is that of the published DFlash checkpoints ("DFlash: Block Diffusion for Flash Speculative Decoding", 2026):
-tensor names, `config.json` and the meaning of `target_layer_ids` are theirs, so that a published drafter loads as well.
-Embedding and LM head are borrowed from the target and are not part of the model. A model with a table ``t2d``, which
-goes beyond the published shape, uses only the rows of the head for the tokens in that table.
+The architecture is that of the published DFlash checkpoints ("DFlash: Block Diffusion for Flash Speculative Decoding",
+2026). Tensor names, `config.json` and the meaning of `target_layer_ids` are the same, so published drafters can be
+loaded. The embeddings and the LM head are the target's and are not part of the model. Beyond the published
+architecture, a model may have a table ``t2d``; it then uses only the rows of the head for the tokens in this table.
 
-A block has B rows: row 0 is the root (the last committed token, at position L), rows 1 .. B-1 are mask tokens at
-L+1 .. L+B-1. After the final norm and the target's LM head, row i gives the distribution of the token at position L+i.
-The target's features of the tokens at 0 .. L-1 are keys and values in every layer, so they are computed once, cached
-and appended to: the prefix is never read again.
+A block has B rows. Row 0 is the root (the last committed token, at position L of the text). Rows 1 .. B-1 are mask
+tokens at positions L+1 .. L+B-1. After the final norm and the target's LM head, row i gives the distribution of the
+token at position L+i. The target's features of the tokens at 0 .. L-1 give keys and values in every layer. These are
+computed once and cached, so no pass computes the prefix again.
 
-Letters in shapes: H hidden size, n feature layers, T context rows, B block rows, D head size, S sequences, A blocks.
+Letters in shapes: H hidden size, n target layers that give features, T context rows (one per committed token), B block
+rows, D head size, Hkv key/value heads, S sequences, A blocks per sequence.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ class DFlashAttention(Attention):
     def forward(
         self, rows: Tensor, cos: Tensor, sin: Tensor, context: KeyValue, mask: Tensor | None = None
     ) -> Tensor:
-        """Attention of rows [..., R, H] over T context rows and the R rows themselves -> [..., R, H]. mask: bool
-        [..., 1, R, T + R], True where a row may attend; None: everywhere."""
+        """Attention of the rows [..., R, H] over T context rows and over themselves -> [..., R, H]. mask: bool [..., 1,
+        R, T + R], True where a row may attend; None: every row attends to all others."""
         queries = self.queries(rows, cos, sin)
         keys, values = (
             torch.cat(pair, dim=-2)
@@ -82,15 +83,16 @@ class DFlashLayer(nn.Module):
 class DFlashModel(ModulePart):
     key, noun = "denoiser", "diffusion drafter"
     make_context = None
-    """A function that makes a context for a sequence (``engine.methods.shared.block_context``), set when the part is
-    opened; None: contexts run the plain module."""
+    """A function that makes the context of one text (``engine.methods.shared.block_context``). It is set when the
+    drafter is opened; None: contexts run the plain module."""
 
     make_head = None
-    """A function that makes a faster function of a trimmed head, set when the part is opened; None: the head runs as a
-    module."""
+    """A function that turns a trimmed head into a faster function. It is set when the drafter is opened; None: the head
+    runs as a module."""
 
     def __init__(self, config: DFlashConfig, own_head: bool = False):
-        """own_head: whether a trimmed head has its own weights, instead of rows of the target's head."""
+        """own_head: whether the model has a trimmed head with weights of its own, instead of rows of the target's
+        head."""
         super().__init__()
         self.config = config
         self.fc = nn.Linear(
@@ -174,11 +176,13 @@ class DFlashModel(ModulePart):
 
     @property
     def tokens(self) -> Tensor | None:
-        """The tokens of a trimmed head, int64 [K] in ascending order; None if the head has all tokens of the target."""
+        """The tokens for which a trimmed head has rows, int64 [K] in ascending order; None if the head has all tokens
+        of the target."""
         return self.t2d.nonzero()[:, 0] if self.config.draft_vocab_size else None
 
     def head_beside(self, target: LanguageModel) -> Head:
-        """The head for this target: a function from hidden states [.., H] after the final norm to logits [.., V]."""
+        """Return the head for this target: a function from hidden states [.., H] after the final norm to logits [..,
+        V], where V is the size of the target's vocabulary."""
         if not self.config.draft_vocab_size:
             return target.head
         if target not in self._heads:
@@ -189,19 +193,19 @@ class DFlashModel(ModulePart):
         return self._heads[target]
 
     def turn(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """The rotary cos and sin, each positions.shape + [D], at these positions of the text."""
+        """Return the rotary cos and sin at these positions of the text, both of shape positions.shape + [D]."""
         return rotary(
             positions, self.config.head_dim, self.config.rope_theta, self.norm.weight.dtype
         )
 
     def project(self, features: Tensor) -> Tensor:
-        """The target's hidden states of the n feature layers, concatenated, [..., T, n*H] -> context rows [..., T,
-        H]."""
+        """Project the target's hidden states of the n feature layers, concatenated, [..., T, n*H] -> context rows [...,
+        T, H]."""
         return self.hidden_norm(self.fc(features))
 
     def context_kv(self, projected: Tensor, positions: Tensor) -> list[KeyValue]:
-        """The keys and values of context rows [T, H] at positions [T], for the KV cache: a pair of [Hkv, T, D] for each
-        layer."""
+        """Return the keys and values for context rows [T, H] at positions [T], as they enter the KV cache: for each
+        layer a pair of tensors [Hkv, T, D]."""
         cos, sin = self.turn(positions)
         return [layer.self_attn.keys_values(projected, cos, sin) for layer in self.layers]
 
@@ -209,7 +213,7 @@ class DFlashModel(ModulePart):
         self, block_embeddings: Tensor, positions: Tensor, context: list[KeyValue]
     ) -> Tensor:
         """Run a block over the cached context: embeddings [B, H] at positions [B] -> hidden states [B, H] after the
-        final norm. context: the keys and values of each layer."""
+        final norm. context: the cached keys and values of each layer."""
         cos, sin = self.turn(positions)
         rows = block_embeddings
         for layer, keys_values in zip(self.layers, context, strict=True):
@@ -217,11 +221,12 @@ class DFlashModel(ModulePart):
         return self.norm(rows)
 
     def forward(self, features: Tensor, block_embeddings: Tensor, anchors: Tensor) -> Tensor:
-        """Run many blocks of many sequences at once, for training; the result equals ``forward_block`` on each block.
+        """Run many blocks of many sequences at once, for training. The result for each block is the same as that of
+        ``forward_block``.
 
-        features: [S, T, n*H]. block_embeddings: [S, A, B, H]. anchors: int [S, A], the position of each block's root; a
-        block sees the features before its root and its own rows. Returns the hidden states [S, A, B, H] after the final
-        norm.
+        features: [S, T, n*H]. block_embeddings: [S, A, B, H]. anchors: int [S, A], the position of each block's root in
+        its sequence. The rows of a block attend to the features before the block's root and to each other. Returns the
+        hidden states [S, A, B, H] after the final norm.
         """
         sequences, blocks, width, _ = block_embeddings.shape
         projected = self.project(features)

@@ -54,8 +54,9 @@ class DraftChain(DraftModelDrafter):
         return self._chain(context, length, follows=self._worth_drawing)
 
     def _worth_drawing(self, tree: DraftTree, q: Tensor) -> bool:
-        """Whether the chance that all drafted tokens, and one more drawn from q [V], are accepted is at least
-        ``stop_below``. The answer depends on the laws, not on the tokens drawn from them."""
+        """Return whether one more token should be drawn, from q [V]. It should if the estimated chance that all drafted
+        tokens and this token are accepted is at least ``stop_below``. The estimate depends on the distributions, not on
+        the tokens drawn from them."""
         chance = 1.0
         for place, law in enumerate([*tree.laws, q]):
             chance *= self._estimator.chance(log_odds(law), place)

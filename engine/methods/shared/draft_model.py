@@ -1,5 +1,5 @@
-"""The reader that runs a draft model over the text and over tree nodes, and the base class of drafters with a draft
-model."""
+"""The reader, which runs a draft model over the text and over the nodes of draft trees, and the base class of drafters
+with a draft model."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
@@ -22,9 +22,9 @@ from engine.model.session import Session
 
 
 def stop_option(usual: float, what: str) -> Option:
-    """The option ``stop_below``: the chance below which a draft ends. It is for greedy decoding only, where a token's q
-    estimates the chance that it is the target's likeliest token. A drawn token is often accepted even if its q is
-    small."""
+    """Return the option ``stop_below``: the chance of acceptance below which a draft ends. The option is for greedy
+    decoding only. There the q of a token estimates the chance that the token is also the target's likeliest. In sampled
+    decoding this estimate is too low, because a drawn token is often accepted even if its q is small."""
     words = f"{what} (0: never)."
     return Option("stop_below", "float", usual, words, 0.0, 1.0, advanced=True, only="greedy")
 
@@ -35,10 +35,11 @@ STOP = stop_option(
 
 
 class DraftReader:
-    """Feeds a text and the nodes of draft trees to a draft model, and commits the rows of accepted nodes.
+    """Runs a draft model over a text and over the nodes of draft trees, and commits the rows of accepted nodes. A row
+    is the result of the draft model for one token.
 
-    Every q is on the host and over the target's vocabulary V. If the draft model's vocabulary has another size, because
-    it is padded, its q is cut or filled with probability 0. passes: how often the draft model was run.
+    Every q is on the host and over the target's vocabulary of size V. If the draft model's vocabulary has another size,
+    because it is padded, q is cut, or filled with probability 0. passes: how often the draft model was run.
     """
 
     def __init__(
@@ -51,9 +52,10 @@ class DraftReader:
         head_tokens: Tensor | None = None,
         features: tuple[int, ...] = (),
     ) -> None:
-        """features: indices of n of the model's hidden_states; if there are any, ``states`` holds these hidden states
-        [R, n*H] of the tree nodes that were read last. head_tokens: [K], the token of each row of a trimmed head (see
-        ``engine.model.cut_head``), where q is 0 for all other tokens; None for a whole head."""
+        """head_tokens: [K], the token of each row of a trimmed head (see ``engine.model.cut_head``), for which q is 0
+        at all other tokens; None for a whole head. features: the indices of n of the draft model's hidden_states. If
+        any are given, ``states`` holds these hidden states, concatenated, [R, n*H], for the R tree nodes of the last
+        ``expand``."""
         self._model = model
         self._head_tokens = None if head_tokens is None else head_tokens.to(model.device)
         self._session = model.session(CAPACITY, features)
@@ -69,10 +71,13 @@ class DraftReader:
         self.passes = 0
 
     def read(self, context: Sequence[int], expected: int = 1) -> Tensor:
-        """Read the tokens of the text that were not read yet; returns q [V] after its last token.
+        """Run the draft model over the tokens of the text that it has not processed yet; returns q [V] after the last
+        token.
 
-        expected: the most rows of q that the caller will request in this step for a greedy chain, where each row
-        follows the likeliest token of the row before. The draft model may compute several of these rows in one call."""
+        expected: the most rows of q that the caller will request in this step, counting this one, if each further row
+        follows the likeliest token of the row before (a greedy chain). The draft model may compute several of these
+        rows in one call.
+        """
         if expected == 1 or self._ahead is None:
             return self.law(self.read_logits(context))
         self._row_of = {ROOT: -1}
@@ -81,8 +86,8 @@ class DraftReader:
         return q
 
     def read_logits(self, context: Sequence[int]) -> Tensor:
-        """Read the text like ``read``; returns the logits after its last token, in the draft model's vocabulary, before
-        constraint, temperature and truncation."""
+        """Like ``read``, but return the logits after the text's last token instead of q, without temperature,
+        truncation and constraint. The logits of a trimmed head are spread over the whole vocabulary."""
         self._row_of = {ROOT: -1}
         if self._ahead is not None:
             self._ahead.forget()
@@ -98,9 +103,9 @@ class DraftReader:
         return self._session
 
     def read_masks(self, context: Sequence[int], mask: int, count: int) -> Tensor:
-        """Read the text, and ``count`` - 1 mask tokens behind it in the same pass; returns q [count, V] of the next
-        ``count`` tokens. No row depends on the tokens that the rows before it predict. The mask rows are not kept, and
-        no constraint is applied."""
+        """Run the draft model over the text and, in the same pass, over ``count`` - 1 mask tokens after it; returns q
+        [count, V] of the next ``count`` tokens. None of these rows depends on a token that another row predicts. The
+        rows of the masks are dropped after the pass, and no constraint is applied."""
         session = self._session
         self._row_of = {ROOT: -1}
         fresh = context[session.length :]
@@ -116,16 +121,16 @@ class DraftReader:
         return self._q(self._spread(logits[-count:]))
 
     def _extended(self, tokens: Sequence[int]) -> Tensor:
-        """Read and commit these tokens; returns the logits after the last of them."""
+        """Run the draft model over these tokens and commit them; returns the logits after the last token."""
         return self._session.extend(tokens)
 
     def law(self, logits: Tensor) -> Tensor:
-        """The logits from ``read_logits`` -> q [V], with constraint, temperature and truncation applied."""
+        """Turn the logits from ``read_logits`` into q [V], with constraint, temperature and truncation applied."""
         return self._q(logits if self._constraint is None else self._constrained(logits, ROOT))
 
     def expand(self, nodes: Sequence[int], tokens: Sequence[int], parents: Sequence[int]) -> Tensor:
-        """Read tree nodes, parents before children; returns q [len(nodes), V] after each node. This takes one pass, or
-        no pass if all nodes were read ahead."""
+        """Run the draft model over tree nodes, parents before children; returns q [len(nodes), V] after each node. This
+        takes one pass, or no pass if all nodes were computed ahead."""
         requests = list(zip(nodes, tokens, parents, strict=True))
         laws = self._read_before(requests)
         rest = [row for row in requests if row[0] not in laws]
@@ -137,8 +142,8 @@ class DraftReader:
         return torch.stack([row.q for row in rows]) if len(rows) > 1 else rows[0].q[None]
 
     def _read_before(self, requests: Sequence[tuple[int, int, int]]) -> dict[int, ReadRow]:
-        """Node -> its row, for those of the requested nodes whose rows were read ahead. requests: (node, token,
-        parent)."""
+        """Return a dictionary, node -> row, for those of the requested nodes whose rows were computed ahead. requests:
+        (node, token, parent) for each node."""
         laws = {}
         for node, token, parent in requests if self._ahead is not None else ():
             row = self._ahead.take(token, self._row_of.get(parent), len(requests) == 1)
@@ -148,7 +153,7 @@ class DraftReader:
         return laws
 
     def _passed(self, requests: Sequence[tuple[int, int, int]]) -> list[ReadRow]:
-        """The rows of these nodes (node, token, parent), read in one pass."""
+        """Return the rows of these nodes, computed in one pass. requests: (node, token, parent) for each node."""
         nodes, tokens, parents = zip(*requests, strict=True)
         parent_rows = []
         for row, (node, parent) in enumerate(zip(nodes, parents, strict=True), self._session.rows):
@@ -167,8 +172,8 @@ class DraftReader:
         return read_rows(tokens, self._q(logits), states)
 
     def _spread(self, logits: Tensor) -> Tensor:
-        """Logits [..., K] of a trimmed head -> logits [..., V], where tokens that the head lacks have ``NEVER``. The
-        logits of a whole head are returned as they are."""
+        """Spread logits [..., K] of a trimmed head over the whole vocabulary: [..., V], where tokens without a row have
+        the logit ``NEVER``. The logits of a whole head are returned as they are."""
         if self._head_tokens is None:
             return logits
         spread = logits.new_full((*logits.shape[:-1], self._vocabulary), NEVER)
@@ -176,26 +181,26 @@ class DraftReader:
         return spread
 
     def _constrained(self, logits: Tensor, node: int) -> Tensor:
-        """logits [V] after a node, with the constraint applied."""
+        """Apply the constraint to the logits [V] after a node."""
         return self._constraint.applied(logits, self._path_of[node])
 
     def renumber(self, place_of: Mapping[int, int]) -> None:
-        """Rename nodes after their tree was renumbered. place_of: old number -> new number; nodes without a new number
-        are dropped."""
+        """Rename nodes after the nodes of their tree were renumbered. place_of: old number -> new number; nodes without
+        a new number are dropped."""
         rows = {place_of[node]: row for node, row in self._row_of.items() if node in place_of}
         self._row_of = {ROOT: -1} | rows
 
     def keep(self, path: Sequence[int]) -> None:
-        """Commit the rows of those nodes of the accepted path that the draft model has read."""
+        """Commit the rows of the accepted path, as far as the draft model was run over its nodes."""
         self._session.commit([self._row_of[node] for node in path if node in self._row_of])
 
     def rewind(self, length: int) -> None:
-        """Forget the rows of all tokens after the first ``length`` tokens of the text."""
+        """Drop the rows of all tokens after the first ``length`` tokens of the text."""
         self._session.rewind(length)
 
     def _q(self, logits: Tensor) -> Tensor:
-        """Logits [..., v] of the draft model -> q [..., V] on the host. Raises UserError for NaN, unless the model
-        computes asynchronously."""
+        """Turn logits [..., v] of the draft model, where v is the size of its vocabulary, into q [..., V] on the host.
+        Raises UserError for NaN, unless the draft model computes asynchronously."""
         if not self._model.asynchronous:
             refuse_nan(logits, self._model.name)
         size = logits.shape[-1]
@@ -233,7 +238,7 @@ class DraftModelDrafter(Drafter):
         self.stop_below = self.settings.get("stop_below", 0.0) if self.sampling.greedy else 0.0
 
     def _reading(self, model: LanguageModel) -> DraftReader:
-        """A new reader of the current text, which has read no token yet."""
+        """Return a new reader for the current text; it has not processed any token yet."""
         return self.reader_class(
             model,
             self.vocabulary,
@@ -246,7 +251,7 @@ class DraftModelDrafter(Drafter):
 
     @property
     def reader(self) -> DraftReader:
-        """The reader of the current text, for drafters that put this drafter's tree into a larger one."""
+        """The reader of the current text. It is used by drafters that put this drafter's tree into a larger tree."""
         return self._reader
 
     def observe(self, kept):
@@ -262,9 +267,10 @@ class DraftModelDrafter(Drafter):
         reads: Callable[[DraftTree], bool] = lambda tree: True,
         follows: Callable[[DraftTree, Tensor], bool] = lambda tree, q: True,
     ) -> DraftTree:
-        """A chain of at most ``length`` drafted tokens. After each token but the last, ``reads(tree)`` decides whether
-        the draft model reads that token, and ``follows(tree, q)``, with q [V] after it, whether another token is
-        drafted. If either says no, the chain ends with that token."""
+        """Return a chain of at most ``length`` drafted tokens. Two functions are asked after each token but the last.
+        First ``reads(tree)`` decides whether the draft model is run over this token. Then ``follows(tree, q)``, with q
+        [V] after the token, decides whether another token is drafted. If either answer is no, the chain ends with this
+        token."""
         tree, parent = DraftTree(), ROOT
         drawn = None if self.sampling.greedy else self.chance.uniforms(length)
         q = self._reader.read(context, 1 if drawn is not None else length)
@@ -279,12 +285,12 @@ class DraftModelDrafter(Drafter):
         return tree
 
     def _likely(self, tree: DraftTree) -> bool:
-        """Whether the product of the q of all drafted tokens is at least ``stop_below``; see ``stop_option``."""
+        """Return whether the product of the q of all drafted tokens is at least ``stop_below``; see ``stop_option``."""
         return not self.stop_below or prod(tree.q) >= self.stop_below
 
     def _pick(self, q: Tensor, drawn: Tensor | None) -> tuple[Kind, int]:
-        """The kind of the next draw, and the token picked from q [V]. drawn: a uniform random number; None in greedy
-        decoding."""
+        """Return the kind of draw, and the token picked from q [V]. drawn: a uniform random number, by which the token
+        is drawn; None in greedy decoding, where the likeliest token is taken."""
         if drawn is None:
             return "one_hot", likeliest(q)
         return "iid", int(self.chance.pick(q, drawn))

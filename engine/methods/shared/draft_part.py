@@ -24,7 +24,7 @@ TOKENIZERS = (
 )
 """A folder with one of these files has its own tokenizer."""
 _BESIDE: WeakKeyDictionary[LanguageModel, dict[str, LanguageModel]] = WeakKeyDictionary()
-"""Target -> path -> opened draft, for drafts that share weights with their target."""
+"""Target -> path -> opened draft model, for draft models that share weights with their target."""
 
 
 def _load(path: str, target: LanguageModel, dtype, device: str) -> LanguageModel:
@@ -38,8 +38,8 @@ def _load(path: str, target: LanguageModel, dtype, device: str) -> LanguageModel
 
 
 def open_draft(path: str, target: LanguageModel, dtype, device: str) -> LanguageModel:
-    """The draft model in a folder, with the target's tokenizer if the folder has no tokenizer. Raises UserError if the model's
-    vocabulary is not the target's."""
+    """Return the draft model in a folder, with the target's tokenizer if the folder has none. Raises UserError if the
+    vocabularies of the draft model and the target differ."""
     folder = Path(path)
     bare = folder.is_dir() and not any((folder / name).is_file() for name in TOKENIZERS)
     draft = open_model(path, dtype, device, *[target.tokenizer] * bare)
@@ -49,7 +49,8 @@ def open_draft(path: str, target: LanguageModel, dtype, device: str) -> Language
 
 @torch.no_grad()
 def tiny_draft(target: LanguageModel, opener: Opener) -> LanguageModel:
-    """A copy of the target with a little noise on its weights, so that most of its guesses are right, but not all."""
+    """Return a copy of the target with a little noise on its weights, so that most of its guesses are right, but not
+    all."""
     module = copy.deepcopy(target.model)
     for weight in module.parameters():
         weight += 0.1 * torch.randn_like(weight)

@@ -1,18 +1,21 @@
 """The EAGLE cell: from the target's feature at a position and the token after it, it predicts the next feature.
 
-EAGLE (Li et al., "EAGLE: Speculative Sampling Requires Rethinking Feature Uncertainty", 2024) and EAGLE-2
-(2024) read the state that feeds the target's head. EAGLE-3 ("EAGLE-3: Scaling up Inference Acceleration of
-Large Language Models via Training-Time Test", 2025) fuses three lower layers into one state and reads
-its own states from there on. P-EAGLE ("P-EAGLE: Parallel-Drafting EAGLE with Scalable Training", 2026) reads a learned
-feature and a mask token in place of tokens that are not written yet, and drafts all tokens in one pass. A
-multi-token-prediction layer (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024) is the cell of EAGLE-1 with more norms:
-on each half of a pair, before its first layer and at its end. One class serves them all; the names of tensors are those
+The published methods differ in what the cell takes as input. EAGLE (Li et al., "EAGLE: Speculative Sampling Requires
+Rethinking Feature Uncertainty", 2024) and EAGLE-2 (2024) take the hidden state from which the target's head computes
+logits. EAGLE-3 ("EAGLE-3: Scaling up Inference Acceleration of Large Language Models via Training-Time Test", 2025)
+fuses the states of three layers of the target into one; for drafted tokens the cell takes its own output states
+instead. P-EAGLE ("P-EAGLE: Parallel-Drafting EAGLE with Scalable Training", 2026) takes a learned feature and a mask
+token for each token that is not written yet, and so drafts all tokens in one pass. A multi-token-prediction layer
+(DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024) is the cell of EAGLE-1 with additional norms: on each half of a
+pair, before its first layer and at its end. The class ``EagleCell`` serves all of them; the names of tensors are those
 of vLLM's ``speculators`` for EAGLE-3.
 
-Row i of a text is the pair of feature i and token i + 1. From it the cell makes the *state* that stands in for
-feature i + 1: a head turns that state into the law of token i + 2, and the state is half of the next pair.
+Row i of a text is a pair: the feature of token i, and the embedding of token i + 1. The output of the cell for this row
+is the *state*, an estimate of feature i + 1. A head turns the state into the distribution of token i + 2, and the state
+is the first half of the next pair.
 
-Letters in shapes: H hidden size, Ht the target's, R rows, D head size, V the target's vocabulary.
+Letters in shapes: H hidden size of the cell, Ht hidden size of the target, n target layers that give features, R rows,
+D head size, Hq query heads, Hkv key/value heads, V the target's vocabulary, v the cell's own vocabulary.
 """
 
 from __future__ import annotations
@@ -31,8 +34,8 @@ from engine.methods.shared.trimmed_head import rows_of
 from engine.model.layers import shallow
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
-"""Attention of a layer: (layer, queries [.., Hq, R, D], keys and values [.., Hkv, R, D] of the same rows) ->
-[.., Hq, R, D]. The function also decides which other rows these rows see."""
+"""Attention as a function: (index of the layer, queries [.., Hq, R, D], keys and values [.., Hkv, R, D] of the same
+rows) -> [.., Hq, R, D]. The function decides by itself which cached rows these rows also attend to."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +57,9 @@ class Pieces:
 
 
 class EagleLayer(nn.Module):
-    """A Llama layer of the cell. In EAGLE-1 the first layer has no input norm. In EAGLE-3 the first layer's attention
-    reads the embedding and the state, concatenated, each after its own norm. In MTP the first layer is a plain Llama
-    layer."""
+    """A Llama layer of the cell, where the first layer depends on the layout. In EAGLE-1 the first layer has no input
+    norm. In EAGLE-3 the attention of the first layer takes the embedding and the state, concatenated, each after a norm
+    of its own. In a multi-token-prediction layer (MTP) the first layer is a plain Llama layer."""
 
     def __init__(self, config: EagleConfig, pieces: Pieces, index: int) -> None:
         super().__init__()
@@ -82,7 +85,7 @@ class EagleLayer(nn.Module):
         self.post_attention_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
 
     def forward(self, rows: Tensor, embedded: Tensor, turn, attend) -> Tensor:
-        """States and embeddings of the same rows, both [.., R, H] -> states [.., R, H]."""
+        """Run the layer: states and embeddings of the same rows, both [.., R, H] -> states [.., R, H]."""
         if self.fused:
             normed = self.hidden_norm(rows)
             attended = torch.cat([self.input_layernorm(embedded), normed], -1)
@@ -94,10 +97,11 @@ class EagleLayer(nn.Module):
 
 
 class FeatureSampler(nn.Module):
-    """Adds a gated projection to each feature, where the embedding of the token drawn after it is the gate.
+    """Adds a gated projection to each feature. The gate is the embedding of the token that follows the feature.
 
     FSPAD (Gui et al., "Boosting Lossless Speculative Decoding via Feature Sampling and Partial Alignment Distillation",
-    2024). The feature alone determines only the law of that token. The projection has the inner size ``wide``.
+    2024). The feature alone determines only the distribution of this token; the embedding adds which token was drawn.
+    The projection has the inner size ``wide``.
     """
 
     def __init__(self, width: int, wide: int) -> None:
@@ -107,19 +111,20 @@ class FeatureSampler(nn.Module):
         self.down_proj = nn.Linear(wide, width, bias=False)
 
     def forward(self, features: Tensor, embedded: Tensor) -> Tensor:
-        """Features and the embeddings of the next tokens, both [.., R, H] -> features [.., R, H]."""
+        """Change the features, given the embeddings of the tokens that follow them: both [.., R, H] -> features [.., R,
+        H]."""
         return features + self.down_proj(F.silu(self.gate_proj(embedded)) * self.up_proj(features))
 
 
 class EagleCell(nn.Module):
-    """The weights of an EAGLE cell; an ``EagleContext`` holds the text read so far.
+    """The weights of an EAGLE cell; the keys and values of a text are in its ``EagleContext``.
 
-    A cell without embeddings or head uses the target's. A cell with a smaller vocabulary and no head uses the rows of
-    the target's head for its own tokens (``beside``).
+    A cell without embeddings or without a head uses those of the target. A cell with a smaller vocabulary and without a
+    head uses the rows of the target's head for its own tokens (see ``beside``).
     """
 
     make_context = None
-    """A function that makes the context of a text (``engine.methods.shared.eagle_context``), set when the part is
+    """A function that makes the context of a text (``engine.methods.shared.eagle_context``). It is set when the cell is
     opened; None: contexts run the plain module."""
 
     def __init__(self, config: EagleConfig, pieces: Pieces | None = None) -> None:
@@ -156,22 +161,23 @@ class EagleCell(nn.Module):
 
     @property
     def target_tokens(self) -> Tensor | None:
-        """The target's token for each token of the cell's own vocabulary, int64 [v]; None if the cell has no vocabulary
-        of its own."""
+        """For each token of the cell's own vocabulary, the target's token, int64 [v]; None if the cell uses the
+        target's vocabulary."""
         if not self.pieces.own_vocabulary:
             return None
         return self.d2t + torch.arange(len(self.d2t), device=self.d2t.device)
 
     def turn(self, places: Tensor) -> tuple[Tensor, Tensor]:
-        """The rotary cos and sin of these places, both of shape places.shape + [D]; the halves of a head rotate
-        together, as in Llama."""
+        """Return the rotary cos and sin at these positions, both of shape places.shape + [D]. As in Llama, dimension i
+        of a head is rotated together with dimension i + D/2."""
         angles = places[..., None].float() * self._frequencies.float()
         angles = torch.cat([angles, angles], -1)
         dtype = self.fc.weight.dtype
         return (angles.cos() * self._factor).to(dtype), (angles.sin() * self._factor).to(dtype)
 
     def fuse(self, features: Tensor) -> Tensor:
-        """The target's features [.., n*Ht] -> states [.., H], the form in which the cell reads and predicts them."""
+        """Turn the target's features [.., n*Ht] into states [.., H] of the same form as the states that the cell
+        predicts."""
         if not self.config.fused:
             return features
         if self.fc_norm:
@@ -182,14 +188,15 @@ class EagleCell(nn.Module):
         return self.fc(features if self.input_norm is None else self.input_norm(features))
 
     def mask_state(self) -> Tensor:
-        """The learned state [1, H] that the cell reads for a token that the target has not read (P-EAGLE)."""
+        """Return the learned state [1, H] that stands for the feature of a token over which the target was not run yet
+        (P-EAGLE)."""
         return self.fuse(self.mask_hidden[0])
 
     def forward(
         self, states: Tensor, embedded: Tensor, turn: tuple[Tensor, Tensor], attend: Attend
     ) -> Tensor:
-        """Predict the next states. states: [.., R, H]. embedded: [.., R, H], the embedding of the token after each
-        state. Returns the state [.., R, H] at each of these tokens."""
+        """Predict the next states. states: [.., R, H]. embedded: [.., R, H], for each state the embedding of the token
+        that follows it. Returns [.., R, H], the predicted state of each of these tokens."""
         if self.feature_sampler is not None:
             states = self.feature_sampler(states, embedded)
         pair = [embedded, states]
@@ -201,9 +208,9 @@ class EagleCell(nn.Module):
         return self.norm(rows) if self.config.norm_output else rows
 
     def beside(self, target: nn.Module) -> EagleCell:
-        """The cell with a head for its own vocabulary. A cell that needs one and has none gets the rows of the target's
-        head, as a shallow copy that shares all other tensors; any other cell is returned as it is. target: a
-        transformers module."""
+        """Return a cell that has a head for its own vocabulary. If this cell has its own vocabulary but no head, the
+        result is a shallow copy with the rows of the target's head, which shares all other tensors. Otherwise the
+        result is this cell. target: a transformers module."""
         if self.lm_head is not None or not self.pieces.own_vocabulary:
             return self
         rows = rows_of(target, self.target_tokens).to(self.fc.weight)
@@ -218,11 +225,11 @@ class EagleCell(nn.Module):
         return borrowed(tokens) if self.embed_tokens is None else self.embed_tokens(tokens)
 
     def logits(self, states: Tensor, borrowed: Callable[[Tensor], Tensor]) -> Tensor:
-        """States [.., H] -> logits [.., v] over the cell's own vocabulary, or the target's. borrowed: the target's
-        head, used if the cell has none.
+        """Turn states [.., H] into logits [.., v] over the cell's own vocabulary, or over the target's if the cell has
+        none of its own. borrowed: the target's head, used if the cell has no head.
 
-        A cell with a readout (FSPAD's partial alignment) adds a projection of the state to the head's input, so that
-        the state need not be both the next feature and the head's input.
+        In a cell with a readout (FSPAD's partial alignment), the input of the head is the state plus a projection of
+        the state. So the state itself can stay close to the target's feature.
         """
         if self.readout is not None:
             states = states + self.readout(states)
@@ -230,7 +237,7 @@ class EagleCell(nn.Module):
         return borrowed(normed) if self.lm_head is None else self.lm_head(normed)
 
     def named(self, drafted: Tensor) -> Tensor:
-        """Tokens of the cell's own vocabulary -> the target's tokens."""
+        """Translate tokens of the cell's own vocabulary into the target's tokens."""
         tokens = self.target_tokens
         return drafted if tokens is None else tokens[drafted]
 

@@ -1,10 +1,10 @@
-"""The configuration of an EAGLE cell, read from the config.json of any published layout.
+"""The configuration of an EAGLE cell, parsed from the config.json of any published layout.
 
 Layouts: ``eagle`` (EAGLE-1 and 2), ``eagle3`` (the authors' EAGLE-3), ``speculators`` (vLLM's, with
 ``speculators_model_type: eagle3``), ``peagle`` (vLLM's, with ``speculators_model_type: peagle``) and ``mtp`` (a
-multi-token-prediction layer, in its base checkpoint or taken out of it). Biases and norms are read from the tensors
-instead (``engine.methods.shared.eagle_layout``), because many configs are copies of the target's and say nothing true
-about them.
+multi-token-prediction layer, in the checkpoint of its target or taken out of it). Which biases and norms a cell has is
+not taken from the config, but from the names of its tensors (``engine.methods.shared.eagle_layout``), because many
+configs are copies of the target's and are wrong about them.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 Layout = Literal["eagle", "eagle3", "speculators", "peagle", "mtp"]
 UNSTEADY = ("dynamic", "longrope")
-"""Kinds of rotary angles that depend on the length of the text. They are refused, because cached keys would become
-wrong."""
+"""Kinds of rotary angles that depend on the length of the text. Cells with such angles are refused, because cached keys
+would be wrong once the text is longer."""
 FUSED = ("eagle3", "speculators", "peagle")
-"""The layouts of cells that read several lower layers of the target."""
+"""The layouts of cells that take the hidden states of several layers of the target."""
 FUSED_LAYERS = 3
-"""How many of the target's layers an EAGLE-3 cell fuses."""
+"""The number of target layers whose hidden states an EAGLE-3 cell takes."""
 SPECULATORS = "speculators_model_type"
-"""The entry of config.json that vLLM's ``speculators`` writes."""
+"""The entry of config.json by which vLLM's ``speculators`` names the kind of drafter."""
 PUBLISHED = {
     "speculators": ("eagle3", "Eagle3DraftModel"),
     "peagle": ("peagle", "PEagleDraftModel"),
@@ -37,23 +37,25 @@ PUBLISHED = {
 SAMPLING = "feature_sampling_size"
 """The entry of config.json for the inner size of the feature sampler (FSPAD)."""
 MASKS = ("mask_token_id", "pard_token", "ptd_token_id")
-"""The entries of config.json that may name the mask token, read for tokens that are not written yet: the entry of
-speculators, and the two that vLLM reads."""
+"""The entries of config.json that may name the mask token, which takes the position of a token that is not written yet.
+The first is the entry of ``speculators``, the others are entries that vLLM accepts."""
 MOST_NUMBER = 1 << 24
 MOST = {"num_attention_heads": 1024, "head_dim": 4096, "num_hidden_layers": 64}
-"""The largest values that are accepted in a configuration; ``MOST_NUMBER`` holds for sizes without an entry here."""
+"""The largest value that is accepted for each of these sizes in a configuration; ``MOST_NUMBER`` is the limit for all
+other sizes."""
 
 
 @dataclass(frozen=True)
 class EagleConfig:
     """The configuration of an EAGLE cell.
 
-    hidden_size: the size H of the cell's states. target_hidden_size: the size Ht of the target's features.
-    vocab_size: the target's. feature_layers: indices of the target's hidden_states; (): see ``layers_of``.
+    hidden_size: the size H of the cell's states. target_hidden_size: the size Ht of the target's features. vocab_size:
+    the size of the target's vocabulary. feature_layers: indices of the target's hidden_states; (): see ``layers_of``.
     rope: the config's entries on rotary positions. sampling_size: the inner size of FSPAD's feature sampler; 0: no
-    sampler. norm_before_residual: whether the residual of an EAGLE-3 cell's first layer starts at the normed input.
-    norm_output: whether the state that the cell reads next is the normed one, which the head reads (EAGLE-3.1, MTP).
-    mask_token: the token read in place of one that is not written yet (P-EAGLE); None: the config names none.
+    sampler. norm_before_residual: whether the residual of an EAGLE-3 cell's first layer starts at the normalised input.
+    norm_output: whether the state that enters the next pair is normalised, like the input of the head (EAGLE-3.1, MTP).
+    mask_token: the token that takes the position of a token that is not written yet (P-EAGLE); None: the config names
+    no such token.
     """
 
     layout: Layout
@@ -78,20 +80,21 @@ class EagleConfig:
 
     @property
     def fused(self) -> bool:
-        """Whether the cell reads three layers of the target, as EAGLE-3 does, and not only the last hidden state."""
+        """Whether the cell takes the hidden states of several target layers, as EAGLE-3 does, and not only the last
+        hidden state."""
         return self.layout in FUSED
 
     def layers_of(self, target_layers: int) -> tuple[int, ...]:
-        """The indices of the target's hidden_states that the cell reads, for a target of L layers. A fused cell reads
-        ``feature_layers``, or the inputs of layers 2, L / 2 and L - 3 if there are none. Any other cell reads the last
-        hidden state, after the final norm."""
+        """Return the indices of the target's hidden_states that the cell takes, for a target of L = ``target_layers``
+        layers. A cell of a fused layout takes ``feature_layers``; if there are none, it takes hidden_states 2, L // 2
+        and L - 3. Any other cell takes the last hidden state, after the final norm."""
         if not self.fused:
             return (target_layers,)
         return self.feature_layers or (2, target_layers // 2, target_layers - 3)
 
     def inverse_frequencies(self) -> tuple[list[float], float]:
-        """The head_dim / 2 inverse frequencies of the rotary positions, and the factor on cos and sin. Raises
-        ValueError for a kind of rotary positions that a cell cannot use."""
+        """Return the head_dim / 2 inverse frequencies of the rotary positions, and the factor by which cos and sin are
+        multiplied. Raises ValueError for a kind of rotary positions that a cell cannot use."""
         llama = LlamaConfig(
             hidden_size=self.hidden_size,
             num_attention_heads=self.num_attention_heads,
@@ -118,9 +121,9 @@ class EagleConfig:
 
     @classmethod
     def read(cls, raw: dict, layout: Layout, layers: int = 1) -> EagleConfig:
-        """The configuration in the JSON object ``raw`` of this layout. layers: the number of layers among the tensors,
-        used because some configs name the target's number of layers. Raises KeyError, TypeError or ValueError if an
-        entry is missing or wrong."""
+        """Return the configuration in the JSON object ``raw`` of this layout. layers: the number of layers that the
+        tensors have; it is used instead of the config's entry where configs give the target's number of layers. Raises
+        KeyError, TypeError or ValueError if an entry is missing or wrong."""
         inner = raw["transformer_layer_config"] if SPECULATORS in raw else raw
         if layout == "mtp":
             inner = inner.get("text_config", inner)
@@ -152,7 +155,7 @@ class EagleConfig:
         return config
 
     def check(self) -> None:
-        """Raises ValueError for a size that no cell has."""
+        """Raise ValueError if a size or another entry of this configuration cannot be used."""
         sizes = (
             *("vocab_size", "hidden_size", "intermediate_size", "num_attention_heads"),
             *("num_key_value_heads", "head_dim", "num_hidden_layers", "target_hidden_size"),
@@ -221,9 +224,9 @@ _PLAIN = (
 
 
 def _feature_layers(raw: dict) -> tuple[int, ...]:
-    """The indices of hidden_states that a config names; () if it names none. vLLM's entry counts hidden_states.
-    SGLang's entry, in ``eagle_config``, counts the layers whose outputs are read: SGLang's [1, 46, 90] are
-    hidden_states 2, 47 and 91. Raises ValueError for other values than small integers."""
+    """Return the indices of hidden_states that a config names; () if it names none. vLLM's entry already has indices of
+    hidden_states. SGLang's entry, in ``eagle_config``, has indices of layers whose outputs are taken, so 1 is added:
+    [1, 46, 90] are hidden_states 2, 47 and 91. Raises ValueError for values other than small integers."""
     named, shift = raw.get("eagle_aux_hidden_state_layer_ids"), 0
     if not named:
         named = (raw.get("eagle_config") or {}).get("eagle_aux_hidden_state_layer_ids")
@@ -235,8 +238,8 @@ def _feature_layers(raw: dict) -> tuple[int, ...]:
 
 
 def _rope(inner: dict) -> dict:
-    """The rotary entries of a config in the form of transformers 5, whether it has ``rope_parameters`` or the older
-    ``rope_scaling``. Raises ValueError for a wrong ``rope_theta``."""
+    """Return the rotary entries of a config in the form of transformers 5, from the entry ``rope_parameters`` or from
+    the older entry ``rope_scaling``. Raises ValueError for a wrong ``rope_theta``."""
     entries = {**(inner.get("rope_scaling") or {}), **(inner.get("rope_parameters") or {})}
     if "type" in entries:
         entries.setdefault("rope_type", entries.pop("type"))

@@ -1,7 +1,10 @@
 """The context of an EAGLE cell: keys and values of the committed text, and after them those of the draft tree.
 
-A row is a pair: the feature at a place and the token after it. Pairs with the target's own features are committed and
-stay. Drafted pairs stand behind them until the next committed pairs overwrite them. No step copies committed rows.
+A row is a pair: the feature at a position and the token after it. Rows whose features come from the target are
+committed and stay. Rows whose features were drafted follow the committed rows; the next committed rows overwrite them.
+No step copies committed rows.
+
+Letters in shapes: R rows of a pass, S drafted rows before this pass, H hidden size, v the cell's own vocabulary.
 """
 
 from __future__ import annotations
@@ -24,61 +27,62 @@ MOST_ROWS = 512  # the most rows of one pass over a prompt, which bounds the siz
 
 @dataclass(frozen=True)
 class Read:
-    """The output of the cell for R rows: states [R, H], and logits [R, v] in the cell's own vocabulary."""
+    """The output of the cell for R rows: the predicted states [R, H], and logits [R, v] over the cell's own
+    vocabulary."""
 
     states: Tensor
     logits: Tensor
 
 
 class EagleContext(ABC):
-    """The rows of one text that an EAGLE cell has read. Shapes: R rows of this pass, S drafted rows before them, H
-    hidden size."""
+    """The keys and values of one text for an EAGLE cell: rows that are committed, then rows that are drafted. The
+    module's docstring explains rows and the letters in shapes."""
 
     length: int = 0
-    """Number of committed pairs."""
+    """The number of committed rows."""
 
     def __init__(self, cell: EagleCell, target: LanguageModel) -> None:
         self._cell, self._target = cell, target
 
     @abstractmethod
     def read(self, states: Tensor, embedded: Tensor, ahead: int = 0) -> Read:
-        """Read the next pairs, states and embeddings [R, H], and commit all but the last ``ahead`` pairs, which stand
-        for tokens that are not written yet. All drafted rows are forgotten. Returns the row of the last committed pair
-        and the ``ahead`` rows behind it."""
+        """Run the cell over the next R rows, given as states and embeddings [R, H]. Commit all but the last ``ahead``
+        rows, which stand for tokens that are not written yet. All drafted rows are dropped. Returns the outputs for the
+        last committed row and for the ``ahead`` rows after it."""
 
     @abstractmethod
     def grow(self, states: Tensor, embedded: Tensor, depth: int, seen: Tensor | None) -> Read:
-        """Read drafted pairs, states and embeddings [R, H], all at one depth of the tree; depth 0 is the first after
-        the text. seen: bool [R, S + R], which drafted rows each row sees; None: all of them. Every row sees all
-        committed rows."""
+        """Run the cell over R drafted rows, given as states and embeddings [R, H], all at the same depth of the tree.
+        depth: 0 for the first drafted token after the text. seen: bool [R, S + R], True where a row may attend to one
+        of the S earlier drafted rows or of these R rows; None: everywhere. Every row attends to all committed rows."""
 
     @property
     def blocks(self) -> Sequence[int]:
-        """The numbers of levels that ``read_ahead`` and ``grow_ahead`` can read faster than the same number of separate
-        passes."""
+        """The numbers of levels that ``read_ahead`` and ``grow_ahead`` compute faster than separate passes over the
+        same levels would."""
         return ()
 
     def expect(self, coming: Expected) -> None:
-        """Compile the graphs for reading ahead in a text of this size, before the text is timed. The default does
+        """Compile the graphs for drafting ahead in a text of this size, before the text is timed. The default does
         nothing."""
 
     def read_ahead(self, states: Tensor, embedded: Tensor, count: int) -> ReadChain:
-        """Commit pairs like ``read``, then draft a chain in which each row is the likeliest token after the row before.
-        Returns ``count`` rows, the last pair's row first, with their states [count, H] as features."""
+        """Commit rows like ``read``, then draft a chain: each further row has the likeliest token after the row before.
+        Returns ``count`` rows, the last committed row first; the features of the result are their states [count, H]."""
         return self._followed(self.read(states, embedded), 0, count)
 
     def grow_ahead(self, state: Tensor, embedded: Tensor, depth: int, count: int) -> ReadChain:
-        """Draft a chain like ``read_ahead``, but start with a drafted pair: a state [H] and an embedding [1, H], at
-        this depth. All drafted rows so far must form one chain."""
+        """Draft a chain like ``read_ahead``, but start with a drafted row, given as a state [H] and an embedding [1,
+        H], at this depth. All earlier drafted rows must form a single chain."""
         return self._followed(self.grow(state[None], embedded, depth, None), depth + 1, count)
 
     @abstractmethod
     def forget(self, drafted: int) -> None:
-        """Keep only the first ``drafted`` drafted rows."""
+        """Drop all drafted rows except for the first ``drafted`` ones."""
 
     def _followed(self, row: Read, depth: int, count: int) -> ReadChain:
-        """``row`` and the next rows of its greedy chain, ``count`` rows in total. depth: the depth of the first new
-        row."""
+        """Return ``row`` and the next rows of its greedy chain, ``count`` rows in total. depth: the depth of the row
+        after ``row``."""
         rows, tokens = [row], []
         for place in range(count):
             tokens.append(self._cell.named(rows[-1].logits.argmax(-1)))
@@ -93,14 +97,14 @@ class EagleContext(ABC):
 
 
 def context_of(cell: EagleCell, target: LanguageModel) -> EagleContext:
-    """A new, empty context: from the cell's own maker if it has one, otherwise a ``ModuleContext``. target: the model
-    whose embeddings and head the cell borrows."""
+    """A new, empty context. It is made by ``cell.make_context`` if that is set, otherwise it is a ``ModuleContext``.
+    target: the model whose embeddings and head the cell may borrow."""
     return (cell.make_context or ModuleContext)(cell, target)
 
 
 def spans(rows: int, ahead: int) -> Iterator[slice]:
-    """Yields the slices of ``rows`` rows that are read in one pass each. The last slice holds the last pair and the
-    ``ahead`` rows behind it."""
+    """Yield slices that divide ``rows`` rows into passes of limited size. The last slice contains the last committed
+    row and the ``ahead`` rows after it."""
     start = 0
     while rows - start > MOST_ROWS + ahead:
         yield slice(start, start + MOST_ROWS)

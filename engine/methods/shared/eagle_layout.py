@@ -1,13 +1,14 @@
 """Reads and writes EAGLE checkpoints, and detects which of the published layouts a checkpoint has.
 
 ``eagle`` (EAGLE-1 and 2): ``fc`` over embedding and feature, ``layers.0`` without an input norm.
-``eagle3``: ``midlayer``, ``fc`` over three features, ``norm``, ``lm_head`` over the draft's own vocabulary,
-``d2t`` (offsets: the target's token is i + d2t[i]) and ``t2d`` (bool, over the target's vocabulary). If there are d2t
-and t2d but no ``lm_head``, the head takes rows of the target's head; every published checkpoint has an ``lm_head``.
-``speculators``: like ``eagle3``, but with ``layers.0`` for ``midlayer`` and vLLM's form of config. ``peagle``: like
-``speculators``, with ``mask_hidden`` [1, 1, 3 Ht], which any other layout may have, too. EAGLE-3.1 adds ``fc_norm.0``
-to ``fc_norm.2``, and ``norm_output`` to the config.
-FSPAD's parts have the layout ``eagle`` with ``feature_sampler`` and ``readout`` added; no FSPAD checkpoint is
+``eagle3``: ``midlayer``, ``fc`` over three features, ``norm``, ``lm_head`` over the draft's own vocabulary, ``d2t``
+(offsets: the target's token is i + d2t[i]) and ``t2d`` (bool, over the target's vocabulary). If a checkpoint has d2t
+and t2d but no ``lm_head``, the cell uses rows of the target's head; all published checkpoints have an ``lm_head``.
+``speculators``: like ``eagle3``, but with ``layers.0`` for ``midlayer`` and vLLM's form of config.
+``peagle``: like ``speculators``, with ``mask_hidden`` [1, 1, 3 Ht], where Ht is the target's hidden size. Checkpoints
+of any other layout may have this tensor, too.
+EAGLE-3.1 adds the tensors ``fc_norm.0`` to ``fc_norm.2``, and ``norm_output`` to the config.
+FSPAD's cells have the layout ``eagle`` with ``feature_sampler`` and ``readout`` added; no FSPAD checkpoint is
 published.
 """
 
@@ -36,7 +37,7 @@ here."""
 
 
 def read_cell(folder: str | Path, dtype: torch.dtype, device: str) -> EagleCell:
-    """The cell in a folder, in any layout. Raises UserError if there is no usable cell."""
+    """Return the cell in a folder, in any layout. Raises UserError if the folder has no usable cell."""
     folder = Path(folder)
     refuse_pickled(str(folder))
     try:
@@ -53,8 +54,9 @@ def read_cell(folder: str | Path, dtype: torch.dtype, device: str) -> EagleCell:
 def cell_of(
     raw: dict, layout: Layout, named: Mapping[str, Tensor], name: str, dtype: torch.dtype
 ) -> EagleCell:
-    """The cell made of a configuration and of tensors under ``EagleCell``'s names. name: the checkpoint's name, for
-    messages. Raises UserError if the configuration cannot be used or the tensors do not fit it."""
+    """Return the cell for the configuration ``raw`` and for tensors under the names that ``EagleCell`` gives them.
+    name: the checkpoint's name, for messages. Raises UserError if the configuration cannot be used, or if the tensors
+    do not fit it."""
     try:
         config = EagleConfig.read(raw, layout, _layers(named))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -95,8 +97,8 @@ def write_cell(
     about: Mapping[str, object],
     dtype: torch.dtype = torch.bfloat16,
 ) -> None:
-    """Write the cell to a folder, in the layout that its config names. about: more fields for config.json, such as the
-    target's digest (``engine.parts.digest``). Borrowed tensors are not stored."""
+    """Write the cell to a folder, in the layout that its configuration names. about: more entries for config.json, such
+    as the target's digest (``engine.parts.digest``). Rows that were taken from the target's head are not written."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {}
@@ -113,7 +115,7 @@ def write_cell(
 
 
 def _ours(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors under the names that ``EagleCell`` gives them."""
+    """Return the tensors of a checkpoint under the names that ``EagleCell`` gives them."""
     named = {}
     for name, tensor in tensors.items():
         if name.startswith(MIDLAYER):
@@ -148,7 +150,8 @@ def _pieces(named: Mapping[str, Tensor]) -> Pieces:
 
 
 def _check_shapes(cell: EagleCell, named: Mapping[str, Tensor], name: str) -> None:
-    """Raises UserError if a tensor is missing, unexpected, or of another shape than the config gives it."""
+    """Raise UserError if a tensor is missing or unexpected, or if its shape is not the one that follows from the
+    configuration."""
     expected = cell.state_dict()
     needed = {"norm.weight"} if cell.config.layout != "eagle" else set()
     if cell.config.layout == "peagle":
@@ -170,7 +173,8 @@ def _check_shapes(cell: EagleCell, named: Mapping[str, Tensor], name: str) -> No
 
 
 def _filled(cell: EagleCell, named: Mapping[str, Tensor], dtype: torch.dtype) -> EagleCell:
-    """A cell in ``dtype`` with these tensors in it. cell: a cell on the meta device, for its configuration."""
+    """Return the cell with these tensors as its weights, in ``dtype``. cell: a cell on the meta device, made from its
+    configuration."""
     filled = in_dtype(EagleCell(cell.config, cell.pieces), dtype)
     filled.load_state_dict(dict(named))
     return filled

@@ -1,4 +1,9 @@
-"""Reads a text with an EAGLE cell: the target's features for committed tokens, drafted features beyond them."""
+"""Runs an EAGLE cell over a text: with the target's features for committed tokens, and with drafted features after
+them.
+
+Letters in shapes: T newly committed tokens, R rows, S drafted rows before them, H hidden size of the cell, Ht that of
+the target, n target layers that give features, V the target's vocabulary, v the cell's own vocabulary.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +23,8 @@ from engine.model.language_model import LanguageModel
 
 
 class EagleReader:
-    """Reads pairs of a feature and the token after it. One pass reads a level of the tree, or several levels of one row
-    each.
+    """Runs a cell over rows, each of which is a pair of a feature and the token after it. One pass computes a level of
+    the draft tree, or several levels of one row each.
 
     passes: how many passes the cell has made.
     """
@@ -41,20 +46,20 @@ class EagleReader:
         self.passes = 0
 
     def learn(self, features: Tensor | None) -> None:
-        """Store the target's features [T, n*Ht] of the newly committed tokens, to be read by ``catch_up`` or
-        ``at_once``."""
+        """Store the target's features [T, n*Ht] of the newly committed tokens. The next call of ``catch_up`` or
+        ``at_once`` uses them."""
         if features is not None and len(features):
             self._waiting.append(features)
             self._known += len(features)
 
     @torch.no_grad()
     def catch_up(self, context: Sequence[int], expected: int = 1) -> Level | None:
-        """Read the newly committed tokens with the target's features; returns the level whose one row is the text's
-        last token, or None if no feature was stored yet.
+        """Run the cell over the newly committed tokens, with the target's features. Returns a level with one row, for
+        the text's last token; None if no feature was stored yet.
 
-        Forced tokens at the end, which the target has not read, are read with drafted features. expected: the most
-        levels that the caller will request in this step, including this one, if each has one row. The cell may read
-        several of them in one call.
+        The target was not run over forced tokens at the end of the text; for these tokens the cell uses its drafted
+        features. expected: the most levels that the caller will request in this step, including this level, if each
+        level has one row. The cell may compute several of them in one call.
         """
         if not self._known:
             return None
@@ -73,9 +78,10 @@ class EagleReader:
 
     @torch.no_grad()
     def at_once(self, context: Sequence[int], count: int) -> Tensor | None:
-        """Read the newly committed tokens, and ``count`` - 1 masks behind them in the same pass; returns q [count, V]
-        of the next ``count`` tokens, or None if no new feature was stored. No row depends on the tokens that the rows
-        before it predict. Forced tokens at the end, which the target has not read, are read with the mask's state."""
+        """Run the cell over the newly committed tokens and, in the same pass, over ``count`` - 1 masks after them.
+        Returns q [count, V] of the next ``count`` tokens; None if no new feature was stored. None of these rows depends
+        on a token that another row predicts. The target was not run over forced tokens at the end of the text; they get
+        the mask's state as their feature."""
         if not self._waiting:
             return None
         states = self.fuse(torch.cat(self._waiting))
@@ -97,10 +103,13 @@ class EagleReader:
         seen: Tensor | None,
         paths: Sequence[Sequence[int]],
     ) -> Level:
-        """Read a level of the tree: R tokens, with the states [R, H] at their parents.
+        """Run the cell over a level of the tree: R tokens, each with the state at its parent as its feature, states [R,
+        H].
 
-        depth: 0 for the root's children. seen: bool [R, S + R], which drafted rows each row sees, itself included;
-        None: all of them. paths: for each row, the drafted tokens from the root down to it, itself included."""
+        depth: 0 for the root's children. seen: bool [R, S + R], True where a row may attend to an earlier drafted row,
+        to another row of the level or to itself; None: everywhere. paths: for each row, the drafted tokens from the
+        root down to the row's own token.
+        """
         level = self._ahead.take(states, tokens, depth, self._embedded)
         self.passes += self._ahead.read
         if level is not None:
@@ -113,11 +122,12 @@ class EagleReader:
         return self._grown(states, tokens, depth + forced, seen, paths)
 
     def fuse(self, features: Tensor) -> Tensor:
-        """The target's features [T, n*Ht] -> states [T, H]; see ``EagleCell.fuse``."""
+        """Turn the target's features [T, n*Ht] into states [T, H]; see ``EagleCell.fuse``."""
         return self._cell.fuse(features)
 
     def _read(self, states: Tensor, tokens: Sequence[int], expected: int) -> Level:
-        """Commit the pairs of states [R, H] and tokens; returns the level of the last pair."""
+        """Run the cell over R committed pairs, given as states [R, H] and tokens, and commit them. Returns the level of
+        the last pair."""
         embedded = self._embedded(tokens)
         ahead = self._ahead.begin(states, embedded, expected if self._constraint is None else 1)
         self.passes += self._ahead.read or 1
@@ -131,8 +141,8 @@ class EagleReader:
         return Level(read.states, self._law(read.logits, paths))
 
     def _law(self, logits: Tensor, paths: Sequence[Sequence[int]] = ()) -> Tensor:
-        """Logits [R, v] in the cell's own vocabulary -> q [R, V] on the host. paths: for each row, the drafted tokens
-        down to it, used only with a constraint. Raises UserError for NaN."""
+        """Turn logits [R, v] over the cell's own vocabulary into q [R, V] on the host. paths: for each row, the drafted
+        tokens from the root down to the row's own token; used only with a constraint. Raises UserError for NaN."""
         logits = self._cell.spread(logits, self._target.vocab_size)
         if self._constraint is not None:
             rows = zip(logits, paths, strict=True)
@@ -149,7 +159,7 @@ class EagleReader:
         return allowed_logits
 
     def _embedded(self, tokens: Sequence[int]) -> Tensor:
-        """The embeddings [R, H] of R tokens; a token that has no embedding is read as token 0."""
+        """Return the embeddings [R, H] of R tokens; a token that has no embedding gets that of token 0."""
         cell, target = self._cell, self._target
         if cell.embed_tokens is None:
             tokens = target.readable(tokens)

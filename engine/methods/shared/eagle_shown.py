@@ -1,4 +1,5 @@
-"""The exhibits of an EAGLE draft: its levels, its re-ranking, and how close its features are to the target's."""
+"""The exhibits of an EAGLE draft for the page: its levels, its re-ranking, and how close its features are to the
+target's."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ BINS = 5  # number of intervals of confidence
 
 
 def shown_tree(candidates: Candidates, kept: Sequence[int]) -> list[Later]:
-    """The tables of levels and of re-ranking; none without candidates. kept: places of the candidates that are in the
-    tree."""
+    """Return the tables of levels and of re-ranking; no table if there are no candidates. kept: the numbers of the
+    candidates that are in the tree."""
     if not len(candidates):
         return []
     return [Later(lambda: _levels(candidates, kept)), Later(lambda: _ranking(candidates, kept))]
@@ -75,11 +76,11 @@ def _ranking(candidates: Candidates, kept: Sequence[int]) -> Table:
 def shown_path(
     kept: Kept, places: Sequence[int], drafted: Mapping[int, Tensor], true: Tensor
 ) -> Curve:
-    """A curve along the kept path. For each token it shows the cosine of its drafted state to the true state, the
-    token's q, and its p.
+    """Return a curve along the accepted path. For each token it shows the cosine between the drafted and the true
+    state, the token's q, and its p.
 
-    places: the candidates of the path, the text's last token (ROOT) first. drafted: place -> drafted state [H]. true:
-    the true states [len(places), H].
+    places: the numbers of the candidates on the path, preceded by ROOT for the text's last token. drafted: number ->
+    drafted state [H]. true: the true states [len(places), H].
     """
     near: list[float | None] = [None] * len(places)
     rows = [row for row, place in enumerate(places) if drafted.get(place) is not None]
@@ -104,12 +105,13 @@ def shown_path(
 
 
 def _numbers(tensor: Tensor) -> np.ndarray:
-    """The tensor as a float32 array on the host. Small operations cost less in NumPy than in torch."""
+    """Return the tensor as a float32 array on the host, because small operations take less time in NumPy than in
+    torch."""
     return tensor.detach().float().cpu().numpy()
 
 
 def _cosines(drafted: Sequence[np.ndarray], true: np.ndarray) -> list[float]:
-    """The cosine of each of R drafted states [H] to the true state in the same row of ``true`` [R, H]."""
+    """Return, for each of R drafted states [H], the cosine to the true state in the same row of ``true`` [R, H]."""
     drafted = np.array(drafted)
     products = [
         np.einsum("rh,rh->r", *pair) for pair in ((drafted, true), (drafted, drafted), (true, true))
@@ -118,8 +120,8 @@ def _cosines(drafted: Sequence[np.ndarray], true: np.ndarray) -> list[float]:
 
 
 def _likely(kept: Kept) -> list[float | None]:
-    """p of each kept node, from the softmax of the target's logits at temperature 1; None for each node if there are no
-    logits."""
+    """Return p of each accepted node, from the softmax of the target's logits at temperature 1. If the step has no
+    logits, return None for each node."""
     if kept.logits is None or not kept.path:
         return [None] * len(kept.path)
     tree = kept.tree
@@ -130,13 +132,14 @@ def _likely(kept: Kept) -> list[float | None]:
 
 
 class Outcomes:
-    """Counts, for intervals of the draft's confidence, how many drafted tokens of a text were kept."""
+    """Counts how many drafted tokens of a text were accepted, separately for intervals of the draft's confidence."""
 
     def __init__(self) -> None:
         self._sure, self._kept, self._count = [0.0] * BINS, [0] * BINS, [0] * BINS
 
     def count(self, kept: Kept) -> None:
-        """Count a step: all children of the root and of the kept nodes, because only these could have been kept."""
+        """Count the drafted tokens of a step whose parent is the root or an accepted node, because no other token could
+        have been accepted."""
         tree, path = kept.tree, set(kept.path)
         for parent in (ROOT, *kept.path):
             for child in tree.children(parent):
@@ -147,7 +150,7 @@ class Outcomes:
                 self._count[place] += 1
 
     def shown(self) -> list[Later]:
-        """The curve of the outcomes so far; no exhibit if nothing was counted yet."""
+        """Return the curve of all outcomes so far; an empty list if nothing was counted yet."""
         if not any(self._count):
             return []
         so_far = tuple(map(tuple, (self._sure, self._kept, self._count)))

@@ -1,8 +1,9 @@
 """The dynamic tree of EAGLE-2: expanded by joint confidence, then re-ranked.
 
-Every candidate has a joint confidence, the product of the draft's probabilities along its path. A level's
-best candidates are read next; at the end the best N candidates of all levels are kept. A child is never more confident
-than its parent, and a parent comes before an equally confident child, so the N best always form a connected tree.
+Every candidate has a joint confidence, the product of the cell's probabilities along its path. The cell is run over the
+best candidates of a level to get the next level. At the end the best N candidates of all levels form the tree. A child
+is never more confident than its parent, and a parent is ranked before an equally confident child, so the N best
+candidates always form a connected tree.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from engine.core.tree import ROOT
 class Candidates:
     """The candidates of a step, parents before children, one level after another.
 
-    A place is a candidate's number. All lists but ``read`` have one entry per candidate. tokens: its token. parents:
-    its parent's place; -1: the text's last token. depths: 1 for the children of the text's last token. own: its q after
-    the parent. joint: the product of q along its path. read: the places of the candidates that the cell has read, in
-    the order of its rows.
+    Candidates are numbered in this order from 0, and -1 stands for the text's last token. All lists but ``read`` have
+    one entry per candidate. tokens: its token. parents: the number of its parent. depths: 1 for the children of the
+    text's last token. own: its q after the parent. joint: the product of q along its path. read: the numbers of the
+    candidates over which the cell was run, in the order of its rows.
     """
 
     tokens: list[int] = field(default_factory=list)
@@ -42,8 +43,8 @@ class Candidates:
         tokens: Sequence[Sequence[int]],
         chances: Sequence[Sequence[float]],
     ) -> None:
-        """Add a level of candidates. parents: places. tokens, chances: for each parent, its likeliest next tokens and
-        their q. Candidates whose joint confidence would be 0 are left out."""
+        """Add a level of candidates. parents: numbers of candidates. tokens, chances: for each parent, its likeliest
+        next tokens and their q. Candidates whose joint confidence would be 0 are left out."""
         for parent, level_tokens, probabilities in zip(parents, tokens, chances, strict=True):
             above, depth = (1.0, 0) if parent == ROOT else (self.joint[parent], self.depths[parent])
             for token, own in zip(level_tokens, probabilities, strict=True):
@@ -55,19 +56,20 @@ class Candidates:
                     self.joint.append(above * own)
 
     def best(self, count: int) -> list[int]:
-        """The places of the ``count`` most confident candidates, the most confident first. Among equally confident
-        candidates, the one drafted first comes first."""
+        """Return the numbers of the ``count`` most confident candidates, the most confident first. Among equally
+        confident candidates, the one drafted first comes first."""
         return sorted(range(len(self)), key=lambda place: (-self.joint[place], place))[:count]
 
     def worth_reading(self, width: int, count: int) -> list[int]:
-        """The places of the ``width`` most confident candidates of the last level. Candidates that are not among the
-        best ``count`` of all levels are left out, because no descendant of theirs could be among the best."""
+        """Return the numbers of the ``width`` most confident candidates of the last level. Candidates that are not
+        among the best ``count`` of all levels are left out, because none of their descendants could be among the
+        best."""
         last = self.depths[-1] if self.depths else 0
         level = [place for place in self.best(count) if self.depths[place] == last]
         return level[:width]
 
     def path(self, place: int) -> tuple[int, ...]:
-        """The tokens on the path from the root's child down to the candidate at this place."""
+        """Return the tokens on the path from the root's child down to candidate number ``place``."""
         tokens: list[int] = []
         while place != ROOT:
             tokens.append(self.tokens[place])
@@ -75,9 +77,9 @@ class Candidates:
         return tuple(reversed(tokens))
 
     def seen_by(self, level: Sequence[int]) -> Tensor | None:
-        """The mask for reading R candidates: bool [R, S + R], True where a candidate sees one of the S rows read so far
-        or of these R rows. Each candidate sees its ancestors and itself. None if every entry would be True. level: the
-        R places."""
+        """Return the attention mask for running the cell over R candidates: bool [R, S + R]. An entry is True where a
+        candidate attends to one of the S earlier candidates or of these R candidates: to its ancestors and to itself.
+        Returns None if every entry would be True. level: the numbers of the R candidates."""
         if len(level) == 1 and len(self.read) == self.depths[level[0]] - 1:
             return None  # the rows read so far are its ancestors
         rows = {place: row for row, place in enumerate([*self.read, *level])}

@@ -1,5 +1,8 @@
-"""Trees whose shape is chosen before any token is drafted: it fixes which ranks of candidates become nodes at each
-place."""
+"""Draft trees whose shape is chosen before any token is drafted.
+
+A shape lists nodes. For each node it gives the parent and a rank: rank 0 stands for the likeliest token after the
+parent, rank 1 for the second likeliest, and so on.
+"""
 
 import heapq
 from functools import lru_cache
@@ -14,11 +17,11 @@ Shape = tuple[tuple[int, int], ...]
 
 @lru_cache(256)
 def cheapest_shape(costs: Costs, budget: int) -> Shape:
-    """The ``budget`` cheapest places of a tree in breadth-first order, as (index of the parent's place or -1, rank).
+    """Return the ``budget`` cheapest nodes of a tree in breadth-first order, each as (index of its parent or -1, rank).
 
-    costs[level][rank]: the cost that a place adds to its parent's cost; it must not be negative. A place is chosen only
-    after its parent and after its sibling of the next lower rank. Among equal costs, the place whose list of ranks
-    sorts first wins.
+    costs[level][rank]: the cost that a node adds to the cost of its parent; it must not be negative. A node is chosen
+    only after its parent, and after its sibling of the next lower rank. Among equal costs, the node is chosen whose
+    path, as a list of ranks, sorts first.
     """
     chosen: list[tuple[int, ...]] = []
     waiting: list[tuple[float, tuple[int, ...]]] = []
@@ -41,10 +44,11 @@ def cheapest_shape(costs: Costs, budget: int) -> Shape:
 
 
 def best_first_tree(marginals: Tensor, budget: int) -> DraftTree:
-    """The tree of the ``budget`` likeliest prefixes under independent marginals [L, V], parents first.
+    """Return the tree of the ``budget`` likeliest prefixes under independent marginals [L, V], parents before children.
 
-    Among equally likely prefixes, the shallower one comes first, then the prefix with the earlier parent, then the
-    prefix of the lower rank. Equally likely tokens are ranked by ``topk`` on the device that holds the marginals.
+    Ties between equally likely prefixes are broken in this order: the shorter prefix, the prefix whose parent was
+    chosen earlier, the prefix whose last token has the lower rank. Equally likely tokens are ranked by ``topk`` on the
+    device that holds the marginals.
     """
     values, tokens = marginals.topk(min(budget, marginals.shape[-1]), dim=-1)
     values, tokens, marginals = values.tolist(), tokens.tolist(), marginals.cpu()

@@ -38,8 +38,9 @@ def tiny_foreign_draft(target: LanguageModel, opener: Opener) -> ForeignDraft:
 def foreign_draft(
     vocabulary: int, module: torch.nn.Module, opener: Opener, share: float = 0.75
 ) -> ForeignDraft:
-    """A draft model with this share of the target's tokens. It spells each of the target's remaining tokens as a run of
-    two of its own tokens. Its weights are the target's with noise, so that some of its guesses are right."""
+    """Return a draft model for tests, whose vocabulary has only the given share of the target's tokens. Each of the
+    other tokens of the target is spelled as a run of two draft tokens. The weights of the draft model are the target's
+    with noise, so that some of its guesses are right."""
     count = round(share * min(vocabulary, module.get_input_embeddings().num_embeddings))
     runs = [(token,) for token in range(count)]
     pairs = ((first, second) for first in range(count) for second in range(count))

@@ -1,9 +1,9 @@
-"""GEAR: all columns of the KV cache in two bits, with outliers and a low-rank correction; the most recent tokens
-unrounded.
+"""GEAR: all columns of the KV cache are stored in two bits, with outliers and a low-rank correction; the most recent
+tokens stay unrounded.
 
-Kang et al., GEAR: An Efficient KV Cache Compression Recipe for Near-Lossless Generative Inference of LLM (2024). The
-largest and smallest numbers of each channel of keys, and of each token of values, are kept unrounded. The rounding
-error of all others is approximated by a matrix of rank ``RANK``.
+Kang et al., GEAR: An Efficient KV Cache Compression Recipe for Near-Lossless Generative Inference of LLM (2024). Some
+numbers are outliers and stay unrounded: for keys the largest and smallest numbers of each channel, for values those of
+each token. The rounding error of all other numbers is approximated by a matrix of rank ``RANK``.
 """
 
 import torch

@@ -1,8 +1,9 @@
-"""Grows a draft tree at the places where acceptance is most likely.
+"""Grows a draft tree at the positions where acceptance is most likely.
 
-DySpec (Xiong et al., 2024): a slot is the place of a node's next child. Its value is the chance that verification
-reaches it: the estimated probability of the node's path, times the probability that all earlier siblings are rejected.
-The best slot is chosen first and its token is drawn afterwards, so no drawn token is ever dropped.
+DySpec (Xiong et al., 2024). A slot is an empty position in the tree: that of a node's next child. The value of a slot
+is the chance that verification reaches it: the estimated probability of the path to the node, times the probability
+that all earlier children of the node are rejected. The slot with the highest value is chosen first, and only then its
+token is drawn. So no drawn token is ever dropped.
 """
 
 import heapq
@@ -19,24 +20,25 @@ from engine.methods.shared.cost_aware import COST_AWARE, StepCosts
 from engine.methods.shared.draft_model import DraftModelDrafter, stop_option
 
 WORTH_READING_WITH = 0.3
-"""Slots whose value is below this share of the best slot's value wait, because slots below the best one may be worth
-more."""
+"""A slot whose value is below this share of the best slot's value is not filled in the same pass, because the pass may
+open slots of higher value."""
 
 WORTH_CHECKING = 0.1
-"""The least value of a slot that is still filled after the draft model's last pass. Checking its token costs the target
-time."""
+"""The lowest value of a slot that is still filled after the draft model's last pass, because the target needs time to
+check a token."""
 
 
 class Place:
-    """A node that may get children. q: the law [V] from which they are drawn, or which is shown for them. _left: the
-    weights of the tokens that are not children yet, not renormalised."""
+    """The possible children of a node. q: the distribution [V] from which the children are drawn, or which is shown for
+    them in greedy decoding. _left: the weights of all tokens that are not children yet, without renormalisation."""
 
     def __init__(self, drafter: "GrownTree", q: Tensor) -> None:
         self.q = q
         self._drafter, self._left = drafter, drafter.ranked(q)
 
     def take(self) -> tuple[int, float] | None:
-        """The next child's token, and its share of the remaining weight; None if no weight remains."""
+        """Choose the next child among the tokens that are not children of this node yet. Returns its token, and the
+        weight of this token divided by the weight of all these tokens; None if they have no weight."""
         mass = float(self._left.sum())
         if mass <= 0:
             return None
@@ -46,7 +48,8 @@ class Place:
         return token, share
 
     def most(self) -> float:
-        """The largest share of the remaining weight that the next child can have."""
+        """Among the tokens that are not children of this node yet, return the largest weight of a token, divided by the
+        weight of all these tokens."""
         mass = float(self._left.sum())
         return float(self._left.max()) / mass if mass > 0 else 0.0
 
@@ -77,7 +80,7 @@ class GrownTree(DraftModelDrafter):
     size_option, usual_size = "budget", 12
     trial = {"budget": 3, "depth": 2, "width": 2}
     costs: StepCosts | None = None
-    """The costs that decide when the tree stops growing; None: only its size decides."""
+    """The costs that decide when the tree stops growing; None: the tree grows to the size that the options give."""
 
     @classmethod
     def build(cls, settings, models):
@@ -116,12 +119,13 @@ class GrownTree(DraftModelDrafter):
             growth.open(leaf.node, Place(self, q), leaf.value, leaf.depth)
 
     def ranked(self, q: Tensor) -> Tensor:
-        """The weights [V] by which slots are valued: q itself if tokens are drawn, a power of q in greedy decoding."""
+        """Return the weights [V] from which the values of slots follow: q itself if tokens are drawn, and a power of q
+        in greedy decoding."""
         return q ** self.settings["sharpness"] if self.sampling.greedy else q.clone()
 
     def pick(self, left: Tensor) -> int:
-        """The next sibling's token: drawn from the remaining weights [V]; in greedy decoding, the token of largest
-        weight."""
+        """Return the token of a node's next child, given the remaining weights [V]. The token is drawn in proportion to
+        the weights; in greedy decoding it is the token of largest weight."""
         if self.sampling.greedy:
             return likeliest(left)
         return self.chance.draw(left)
@@ -135,7 +139,8 @@ class _Leaf:
 
 
 class _Growth:
-    """A tree under construction: its nodes, and the slots of possible next nodes in a heap, the best first."""
+    """A tree under construction: its nodes, and a heap of its slots, in which the slot of the highest value comes
+    first."""
 
     def __init__(self, drafter: GrownTree, budget: int, max_depth: int) -> None:
         self.tree = DraftTree()
@@ -156,7 +161,7 @@ class _Growth:
         return self._budget - len(self.tree)
 
     def open(self, node: int, place: Place, value: float, depth: int) -> None:
-        """Open the first slot below ``node``, with this value. depth: of the node."""
+        """Open the first slot below ``node``. value: the value of this slot. depth: the depth of ``node``."""
         self._places[node] = place, depth
         self._push(value, node)
 
@@ -165,8 +170,8 @@ class _Growth:
         self._order += 1
 
     def fill(self, most: int) -> list[_Leaf]:
-        """Fill the best slots, at most ``most``; returns the new leaves. Each filled slot opens the slot of the next
-        sibling."""
+        """Fill the best slots, at most ``most``; returns the new leaves. When a slot is filled, the slot of its next
+        sibling is opened."""
         fresh = []
         least = -self.slots[0][0] * WORTH_READING_WITH
         while self.slots and len(fresh) < most and -self.slots[0][0] >= least:
@@ -179,8 +184,8 @@ class _Growth:
         return fresh
 
     def _pays(self, value: float, parent: int) -> bool:
-        """Whether the slot below ``parent`` is worth its cost. This is decided before its token is drawn, so no token
-        is dropped."""
+        """Return whether filling the slot below ``parent`` is worth its cost. This must be decided before the token of
+        the slot is drawn, so that no drawn token is dropped."""
         chance = value * self._places[parent][0].most()
         pays = self._costs.pays(1.0 + sum(self._chances), len(self.tree), chance)
         if not pays:
@@ -191,7 +196,7 @@ class _Growth:
         return self._costs.shown(self._chances + sorted(self._left_out)[:-5:-1], len(self.tree))
 
     def fill_rest(self) -> None:
-        """Fill the slots of value ``WORTH_CHECKING`` or more, after the draft model's last pass."""
+        """Fill all slots of value ``WORTH_CHECKING`` or more. This is done after the draft model's last pass."""
         while self.room and self.slots and -self.slots[0][0] >= WORTH_CHECKING:
             self.fill(1)
 

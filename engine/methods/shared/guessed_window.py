@@ -1,10 +1,11 @@
-"""Jacobi decoding: the target improves a window of guessed tokens, all places at once.
+"""Jacobi decoding: the target improves a window of guessed tokens, all positions at once.
 
 Santilli et al., Accelerating Transformer Inference for Translation via Parallel Decoding (2023): the next W tokens are
-unknowns, and each must be the target's choice after the tokens before it. All W tokens are guessed. One pass of the
-target gives its choice at every place, and these choices are the next guesses, until nothing changes (a fixed point).
-Each pass corrects at least the first wrong guess, because all guesses before it were right. As in the baseline of
-Lookahead decoding (Fu et al., 2024), the window moves on with the text instead of waiting for a whole block.
+unknowns, and each must be the target's choice after the tokens before it. First all W tokens are guessed. Then one pass
+of the target gives its choice at every position, and these choices are the next guesses. This is repeated until nothing
+changes (a fixed point). Each pass corrects at least the first wrong guess, because all guesses before it were right. As
+in the baseline of Lookahead decoding (Fu et al., 2024), the window moves on with the text instead of waiting for a
+whole block.
 """
 
 import itertools
@@ -24,8 +25,8 @@ SHOWN = 4  # passes whose guesses the table shows
 
 @dataclass
 class Place:
-    """A place of the window. guesses: all tokens guessed for it so far, the latest last. source: the origin of the
-    latest guess."""
+    """A position of the window. guesses: all tokens guessed for this position so far, the latest last. source: where
+    the latest guess comes from."""
 
     guesses: list[int] = field(default_factory=list)
     source: str = "first guess"
@@ -36,7 +37,7 @@ class Place:
 
     @property
     def calm(self) -> int:
-        """The number of passes that have left the latest guess unchanged."""
+        """The number of passes of the target since the latest guess last changed."""
         run = itertools.takewhile(lambda guess: guess == self.guesses[-1], reversed(self.guesses))
         return sum(1 for _ in run) - 1
 
@@ -79,17 +80,19 @@ class GuessedWindow(Drafter):
         return Place([self._first_guess(root)])
 
     def _draw(self, tree: DraftTree, parent: int, place: Place) -> int:
-        """Draft the place's token below ``parent``; returns its node."""
+        """Add the latest guess of ``place`` to the tree as a child of ``parent``; returns the new node."""
         return tree.draw(parent, place.guesses[-1], source=place.source)
 
     def observe(self, kept):
-        """Make the target's choice at every place of the window, given the guesses before it, the next guess there."""
+        """Set the next guess of every position in the window to the choice that the target made there in this step's
+        pass. Then drop the positions that the text has reached."""
         self._move(kept.position)
         self._mend(kept.logits)
         self._move(kept.position + len(kept.tokens))
 
     def _mend(self, logits: Tensor) -> None:
-        """Make the target's choices the latest guesses. logits: [N + 1, V]; row i is for place i of the window."""
+        """Set the latest guess of each position to the target's choice. logits: [N + 1, V]; row i belongs to position i
+        of the window."""
         choices = likeliest(logits)
         if len(choices) > len(self._window):
             self._window.append(Place())
@@ -97,7 +100,7 @@ class GuessedWindow(Drafter):
             place.guess(token)
 
     def _move(self, position: int) -> None:
-        """Drop the places that the text has reached."""
+        """Drop the positions of the window that lie before ``position`` in the text."""
         del self._window[: position - self._first]
         self._first = position
 
@@ -110,7 +113,8 @@ class GuessedWindow(Drafter):
         return root
 
     def _table(self) -> Table:
-        """The window and its last passes; equal cells in a row mean that the guess no longer changes."""
+        """Return the table of the window: a row for each position, with the guesses of the last passes. Equal guesses
+        in a row mean that the guess no longer changes."""
         rows = []
         for position, place in enumerate(self._window, start=self._first):
             latest = [Token(guess) for guess in reversed(place.guesses[-SHOWN:])]

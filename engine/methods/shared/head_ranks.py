@@ -1,4 +1,5 @@
-"""Base class of parts that are sets of heads, with the shares of right first, second, third ... choices of each head.
+"""Base class of parts that are sets of heads. A part also stores how often each head's first, second, third, ... choice
+was right when the heads were measured.
 
 The shape of a draft tree follows from these shares.
 """
@@ -16,10 +17,11 @@ from engine.parts.kinds import Opener
 from engine.parts.module_part import ModulePart, noisy
 
 FIELD = "draftscope_accuracies"
-"""The entry of config.json with one list per head: the share of right first choices, of right second choices, ..."""
+"""The entry of config.json with one list per head: the share of positions at which the head's first choice is right,
+then the share for its second choice, and so on."""
 
 RANKS = 10
-"""How many choices of each head are measured, as many as Medusa's trees use."""
+"""The number of choices measured for each head: as many as Medusa's trees use."""
 
 Accuracies = tuple[tuple[float, ...], ...]
 
@@ -37,7 +39,8 @@ def usual(heads: int) -> Accuracies:
 
 
 class HeadsPart(ModulePart):
-    """A set of heads. accuracies[head][rank]: the share of positions at which this choice of the head is right."""
+    """A set of heads. accuracies[head][rank]: the share of positions at which the choice of this rank (0: the first
+    choice) of this head is right."""
 
     def __init__(self, heads: int) -> None:
         super().__init__()
@@ -52,17 +55,18 @@ class HeadsPart(ModulePart):
     @classmethod
     @abstractmethod
     def beginning(cls, target: PreTrainedModel, heads: int = 2) -> Self:
-        """Untrained heads of the right sizes for this target."""
+        """Return new heads of the right sizes for this target, before any training."""
 
     @classmethod
     def tiny(cls, target: LanguageModel, opener: Opener | None = None, **options) -> Self:
-        """Two untrained heads with noise on their weights. options: the keyword arguments of ``beginning``."""
+        """Return two untrained heads with noise on their weights. options: the keyword arguments of ``beginning``."""
         return noisy(cls.beginning(target.model, **options))
 
 
 def accuracies_of(config: Mapping, heads: int, name: str) -> Accuracies:
-    """The accuracies of ``heads`` heads in a part's config; if the config has none, the result of ``usual``. name: of
-    the part, for the message. Raises UserError if the entry is not a table of shares with one row per head."""
+    """Return the accuracies that a part's config has for its ``heads`` heads; if the config has none, the result of
+    ``usual``. name: the name of the part, for the error message. Raises UserError if the entry is not a table of shares
+    with one row per head."""
     rows = config.get(FIELD)
     if rows is None:
         return usual(heads)
@@ -79,12 +83,12 @@ def accuracies_of(config: Mapping, heads: int, name: str) -> Accuracies:
 
 
 def table(shares: Sequence[Sequence[float]]) -> list[list[float]]:
-    """The shares as they are written to config.json: rounded, and at least 1e-5, so that a tree may use choices that
-    were never right when the heads were measured."""
+    """Return the shares as they are written to config.json: rounded, and raised to at least 1e-5. So a tree may also
+    use choices that were never right when the heads were measured."""
     return [[round(max(share, 1e-5), 5) for share in row] for row in shares]
 
 
 def cost(share: float) -> float:
-    """The cost that a choice adds to its path in the tree, -log of its share. So the likeliest paths are the
-    cheapest."""
+    """Return the cost that a choice adds to its path in the tree: -log of the choice's share. So the likeliest paths
+    cost least."""
     return -math.log(max(share, 1e-9))

@@ -1,9 +1,9 @@
 """Base class of drafters with several heads on the target's last hidden state.
 
-The target's own head reads the state at position t, after the final norm, and gives the root, at t + 1. Head k (from 0)
-drafts the token at t + 2 + k. The tree has a fixed shape. It follows from how often each rank of each head's choices
-was right when the heads were measured. No token is drawn, so the tree is judged one-hot and is exact under every exact
-rule.
+From the state at position t, after the final norm, the target's own head gives the root, at t + 1. Head k (from 0)
+drafts the token at t + 2 + k. The shape of the tree is fixed before drafting: it follows from how often the first,
+second, ... choice of each head was right when the heads were measured. No token is drawn, so the tree is judged one-hot
+and is exact under every exact rule.
 """
 
 from abc import abstractmethod
@@ -25,11 +25,11 @@ from engine.model.language_model import LanguageModel
 SHOWN = 4  # choices of each head in the table
 
 Choices = tuple[Tensor, list[int]]
-"""A head's q [V], on the host, and its best tokens, the best first."""
+"""A head's q [V], on the host, and the head's likeliest tokens, the likeliest first."""
 
 
 class HeadsDrafter(Drafter):
-    """Base class of drafters with heads. heads: the part, with a length and with a row of ``accuracies`` for each
+    """Base class of drafters with heads. heads: the set of heads; it has a length, and a row of ``accuracies`` for each
     head."""
 
     family = "heads"
@@ -38,7 +38,7 @@ class HeadsDrafter(Drafter):
     size_option, usual_size = "budget", 16
     trial = {"budget": 4}
     note: ClassVar[str]
-    """The note below the table of choices."""
+    """The note below the table of each head's choices."""
 
     def __init__(self, settings, heads, target: LanguageModel) -> None:
         super().__init__(settings)
@@ -63,8 +63,8 @@ class HeadsDrafter(Drafter):
         self._keep(kept.features)
 
     def _keep(self, features: Tensor) -> None:
-        """Remember the last of these states. features: [R, H], of the tokens that the target has read since the last
-        call."""
+        """Store the last of these states. features: the target's states [R, H] of the tokens over which it was run
+        since the previous call."""
         self._read += len(features)
         if len(features):
             self._state = features[-1]
@@ -90,8 +90,8 @@ class HeadsDrafter(Drafter):
         return tree
 
     def _shape(self, max_depth: int) -> Shape:
-        """The shape of a tree up to this depth, for the heads whose positions are still open. A forced token takes the
-        position of a head."""
+        """Return the shape of a tree up to this depth, for the heads whose positions are not written yet. Each forced
+        token after the root fills the position of one head."""
         width = self.target.vocab_size
         open_heads = self.heads.accuracies[self._first : self._first + max_depth]
         costs = tuple(tuple(cost(share) for share in row[:width]) for row in open_heads)
@@ -99,15 +99,15 @@ class HeadsDrafter(Drafter):
 
     @abstractmethod
     def _after(self, head: int, paths: Sequence[Sequence[int]], count: int) -> Sequence[Choices]:
-        """The choices of head number ``head`` after each path, each with at least the ``count`` best tokens. paths: the
-        tokens after the last state, the root first; all paths have the same length."""
+        """Return the choices of head number ``head`` after each path, each with at least ``count`` tokens. paths: for
+        each path, the tokens after the position of the stored state, the root first; all paths have the same length."""
 
     def _choices(self, hidden: Tensor, project: nn.Module, count: int) -> list[Choices]:
-        """The choices of a head for R states: q, and the ``count`` best tokens. hidden: [R, H]. project: hidden states
-        -> logits [R, V]. Raises UserError for NaN.
+        """Return the choices of a head for R hidden states: q, and the ``count`` best tokens. hidden: [R, H]. project:
+        the function from hidden states to logits [R, V]. Raises UserError for NaN.
 
-        The tokens are ranked by logits, not by q. Top-k and top-p set the q of some tokens to 0, which the target may
-        still accept, and all these tokens would rank equal.
+        The tokens are ranked by logits, not by q. Top-k and top-p set q to 0 for tokens that the target may still
+        accept, and then all these tokens would have the same rank.
         """
         logits = project(hidden)
         if not self.target.asynchronous:
@@ -117,13 +117,13 @@ class HeadsDrafter(Drafter):
         return list(zip(laws, best, strict=True))
 
     def _spoken(self, kept: Kept) -> list[Tensor]:
-        """The heads' laws q [V] at each depth along the kept path, the root's first."""
+        """Return the q [V] of the heads along the accepted path, beginning with that of the root's children."""
         laws = (kept.tree.shown_law(place) for place in (ROOT, *kept.path))
         return [law for law in laws if law is not None]
 
     def _table(self, spoken: Sequence[Tensor], written: Sequence[int]) -> Table:
-        """The table of choices: for each head its first choices of positive q, the token that was written in its place,
-        and the rank of that token."""
+        """Return the table of choices. For each head it shows the first choices with positive q, the token that was
+        written at the head's position, and the rank of this token among the head's choices."""
         rows = []
         for depth, law in enumerate(spoken):
             token = written[depth] if depth < len(written) else None
@@ -143,8 +143,8 @@ class HeadsDrafter(Drafter):
 
 
 def by_level(shape: Shape) -> list[dict[int, list[int]]]:
-    """For each level of a shape, a dictionary: parent's place -> places of its children. Parents are in the order of
-    their places."""
+    """Return one dictionary for each level of a shape: parent -> children, as indices of nodes in the shape. The
+    parents are in the order of their indices."""
     depths: list[int] = []
     levels: list[dict[int, list[int]]] = []
     for place, (parent, _) in enumerate(shape):

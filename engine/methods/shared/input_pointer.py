@@ -9,12 +9,12 @@ SHOWN = 6  # tokens on each side of the pointer
 
 
 class InputPointer:
-    """The place in the input from which the output is expected to copy.
+    """The position in the input from which the output is expected to copy.
 
-    place: the index of the input token that should come next; None after a bifurcation, until a suffix of the output
-    occurs exactly once in the input. suffix: the suffix of the output that last set the pointer; empty at first, when
-    copying starts at the beginning. bifurcations: how often the output's next token differed from the input token at
-    the pointer.
+    place: the index of the input token that should come next. It is None after a bifurcation, until a suffix of the
+    output occurs exactly once in the input. suffix: the suffix of the output by which the pointer was last set; empty
+    as long as the output copies from the beginning of the input. bifurcations: how often the output's next token
+    differed from the input token at the pointer.
     """
 
     def __init__(self, tokens: Sequence[int]) -> None:
@@ -28,7 +28,8 @@ class InputPointer:
             self._behind.setdefault(token, []).append(place)
 
     def follow(self, token: int) -> None:
-        """Append the next token of the output, and move or realign the pointer."""
+        """Append ``token`` to the output, and move the pointer on; if the token differs from the input token, set the
+        pointer anew."""
         self._output.append(token)
         expected = self.rest(1)
         if expected == [token]:
@@ -38,12 +39,12 @@ class InputPointer:
         self._align()
 
     def rest(self, most: int) -> list[int]:
-        """Up to ``most`` tokens of the input from the pointer on; empty if there is no pointer."""
+        """Return up to ``most`` tokens of the input, from the pointer on; an empty list if the pointer is not set."""
         return [] if self.place is None else self.tokens[self.place : self.place + most]
 
     def _align(self) -> None:
-        """Set the pointer behind the shortest suffix of the output that occurs exactly once in the input; without such
-        a suffix, there is no pointer."""
+        """Find the shortest suffix of the output that occurs exactly once in the input, and set the pointer to the
+        token after this occurrence. If no suffix occurs exactly once, unset the pointer."""
         self.place, size = None, 1
         places = self._behind.get(self._output[-1], [])
         while len(places) > 1 and size < len(self._output):

@@ -1,8 +1,8 @@
 """A draft model that starts as copies of some of the target's layers and is then trained.
 
-It uses the target's embeddings, and the rows of the target's head for some tokens. So its files hold only the layers,
-the final norm and the table of tokens. Its configuration is the target's with fewer layers, so it reads the same inputs
-as the target. Drafters use it like any other language model; its q is 0 for the tokens that its head lacks.
+It uses the target's embeddings, and some rows of the target's head. So its files contain only the layers, the final
+norm, and the table of the tokens whose rows are used. Its configuration is the target's with fewer layers, so it takes
+the same inputs as the target. Drafters use it like any other language model; q is 0 for the tokens without a row.
 """
 
 from __future__ import annotations
@@ -22,25 +22,26 @@ from engine.parts.module_part import ModulePart
 from engine.parts.opening import language_model
 
 LAYERS = "draftscope_layers"
-"""The entry of config.json that lists the target's layers from which the draft's layers were copied."""
+"""The entry of config.json that lists which layers of the target the draft model's layers were copied from."""
 
 
 class LayersDraft(ModulePart):
-    """A draft model made of some of the target's layers, without embeddings and head. layers: the copied layers of the
-    target, counted from 0. known: bool [V], True for the tokens that the head has."""
+    """A draft model made of some of the target's layers, without embeddings and without a head. layers: the indices of
+    the copied layers in the target, from 0. known: bool [V], True for the tokens whose rows of the target's head are
+    used."""
 
     key, noun = "draft", "draft model"
 
     def __init__(self, module: PreTrainedModel, layers: Sequence[int], known: Tensor) -> None:
-        """module: a model of the target's class without embeddings and head (``bare``)."""
+        """module: a model of the target's class, without embeddings and without a head (see ``bare``)."""
         super().__init__()
         self.module, self.origins = module, tuple(layers)
         self.register_buffer("t2d", known)
 
     @classmethod
     def begun(cls, target: PreTrainedModel, layers: Sequence[int], tokens: Tensor) -> LayersDraft:
-        """The draft before its training: copies of the target's layers and final norm. tokens: int64 [K], the head's
-        tokens."""
+        """Return the draft model before its training, with copies of the target's layers and final norm. tokens: int64
+        [K], the tokens whose rows of the target's head are used."""
         known = torch.zeros(len(target.get_output_embeddings().weight), dtype=torch.bool)
         known[tokens.cpu()] = True
         draft = cls(bare(target, layers), layers, known)
@@ -81,7 +82,7 @@ class LayersDraft(ModulePart):
 
     @property
     def tokens(self) -> Tensor:
-        """The tokens that the head has, int64 [K] in ascending order."""
+        """The tokens whose rows of the target's head are used, int64 [K] in ascending order."""
         return self.t2d.nonzero()[:, 0]
 
     def states(self, embedded: Tensor) -> Tensor:
@@ -89,15 +90,16 @@ class LayersDraft(ModulePart):
         return decoder_of(self.module)(inputs_embeds=embedded, use_cache=False).last_hidden_state
 
     def beside(self, target: LanguageModel, name: str) -> LanguageModel:
-        """The draft as a language model with the target's embeddings and head."""
+        """Return the draft model as a language model, with the target's embeddings and the used rows of the target's
+        head."""
         self.module.set_input_embeddings(target.model.get_input_embeddings())
         self.module.set_output_embeddings(trimmed_head(target.model, self.tokens))
         return language_model(self.module, target.tokenizer, name)
 
 
 def bare(target: PreTrainedModel, layers: Sequence[int]) -> PreTrainedModel:
-    """A model of the target's class with fresh weights, as many layers as ``layers`` names, and neither embeddings nor
-    head."""
+    """Return a model of the target's class with fresh weights, without embeddings and without a head. It has as many
+    layers as ``layers`` has entries, each of the same type as that layer of the target."""
     config = copy.deepcopy(target.config)
     config._attn_implementation = None  # transformers' default, not that of the engine's sessions
     text = config.get_text_config(decoder=True)

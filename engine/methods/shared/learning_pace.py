@@ -12,8 +12,8 @@ from engine.core.tree import ROOT
 from engine.methods.shared.private_draft import PrivateDraft
 
 REREAD = 4
-"""The number of updates after which the text so far is read again. Until then, keys and values of older weights are
-used."""
+"""The number of updates after which a new reader is run over the text so far. Until then, keys and values that were
+computed with older weights are used."""
 USUAL = 10.0  # assumed milliseconds of an update, before the first one was timed
 
 LEARNING = (
@@ -27,46 +27,48 @@ LEARNING = (
         "How far an update may move a weight, as a share of its size."
     ),
 )
-"""Options of a drafter whose copy of the draft learns."""
+"""Options of a drafter with a copy of the draft model that learns."""
 
 
 class Pace:
-    """Decides when the next update is due. learned: milliseconds of learning so far."""
+    """Decides when the next update is due. learned: the milliseconds spent on updates so far."""
 
     def __init__(self, milliseconds: float, every: int) -> None:
-        """milliseconds: the mean time of learning per step; 0: an update comes after every ``every`` rejected tokens
-        instead."""
+        """milliseconds: the mean time for updates per step. If it is 0, an update comes after every ``every`` rejected
+        tokens instead."""
         self._budget, self._every = milliseconds, every
         self._saved, self._cost = 0.0, USUAL
         self.learned = 0.0
 
     def due(self, waiting: int) -> bool:
-        """Whether to learn before the next step. waiting: rejected tokens since the last update. Call this once per
-        step."""
+        """Return whether to make an update before the next step. waiting: the number of rejected tokens since the last
+        update. Must be called once per step."""
         self._saved = min(self._saved + self._budget, 4 * self._cost)
         due = self._saved >= self._cost if self._budget else waiting >= self._every
         return bool(due and waiting)
 
     def took(self, milliseconds: float) -> None:
-        """Record the time of an update."""
+        """Record that an update took this many milliseconds."""
         self._saved, self.learned = self._saved - milliseconds, self.learned + milliseconds
         self._cost += 0.3 * (milliseconds - self._cost)
 
 
 class LearningDraft:
-    """Mixin of drafters whose copy of the draft model learns between steps, from the tokens that the target rejected.
-    The drafter's ``_reading(model)`` must return a new reader of the text."""
+    """Mixin of drafters whose copy of the draft model is updated between steps, from the tokens that the target
+    rejected. The method ``_reading(model)`` of the drafter must return a new reader of the text."""
 
     learns = True
 
     def _remember_pair(self, models, draft: str) -> None:
-        """Remember the pair of models to which the learned weights belong. draft: the name of the draft model."""
+        """Store which target and which draft model the learned weights belong to. draft: the name of the draft
+        model."""
         (role,) = self.needs
         folders = models.folders
         self._pair = folders.get("target", models.target.name), folders.get(role, draft)
 
     def _begin_learning(self, private: PrivateDraft, tokens: Sequence[int]) -> None:
-        """Begin a text. private: the visitor's copy. tokens: the prompt's tokens in the draft model's vocabulary."""
+        """Start learning in a new text. private: the visitor's copy of the draft model. tokens: the prompt's tokens in
+        the draft model's vocabulary."""
         self._private, self._passes = private, 0  # _passes: the passes of discarded readers
         self._pace = Pace(self.settings["milliseconds"], self.settings["every"])
         self._passage = private.begin(tokens)
@@ -76,8 +78,8 @@ class LearningDraft:
         self._reader, self._version = self._reading(self._private.model), self._private.version
 
     def _learn(self) -> None:
-        """Update the copy if an update is due (``Pace.due``). Read the text again if the reader's weights are too
-        old."""
+        """Update the copy of the draft model if an update is due (``Pace.due``). If the text's reader still uses
+        weights from before too many updates, replace it by a new reader, which is run over the whole text again."""
         private = self._private
         if self._pace.due(private.waiting):
             began = time.perf_counter()
@@ -90,8 +92,8 @@ class LearningDraft:
             self._open()
 
     def _refusal(self, kept: Kept) -> Tensor | None:
-        """Count the judged tokens of a step; returns the target's law p [V] at the rejected token, or None if no token
-        was rejected."""
+        """Record how many tokens of a step were judged and how many of them were accepted. Returns the target's p [V]
+        at the rejected token; None if no token was rejected."""
         tree, accepted = kept.tree, len(kept.path)
         self._private.history.see(accepted, min(accepted + 1, len(tree)))
         if accepted == len(tree) or len(kept.tokens) == accepted or kept.logits is None:

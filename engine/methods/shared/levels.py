@@ -1,4 +1,4 @@
-"""Base classes of drafters that grow a tree level by level: the draft model reads a whole level in one pass."""
+"""Base classes of drafters that grow a tree level by level: the draft model is run over a whole level in one pass."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -19,7 +19,8 @@ SHAPES = (
     *("2-1-1-1", "2-2-1-1", "2-2-2-1", "2-2-2-2", "3-1-1-1", "4-1-1-1", "4-2-1-1"),
     *("2-1-1-1-1", "2-2-1-1-1", "2-2-2-2-2", "3-2-1-1-1", "4-2-1-1-1"),
 )
-"""The choices of branching factors: the number of children of each node, level by level."""
+"""The choices for the branching factors. A choice lists the number of children of each node, for one level after
+another."""
 
 
 def shape_option(usual: str, help_text: str) -> Option:
@@ -30,8 +31,8 @@ def shape_option(usual: str, help_text: str) -> Option:
 class LevelDrafter(DraftModelDrafter):
     """A drafter that grows its tree level by level.
 
-    The numbers of levels and of children never depend on a token that was drawn under the same
-    parent, unless a subclass says why that is exact.
+    The number of levels and the number of a node's children must not depend on a token that was drawn as a child of the
+    same node, unless a subclass explains why this is exact.
     """
 
     family = "tree"
@@ -43,9 +44,9 @@ class LevelDrafter(DraftModelDrafter):
 
     @abstractmethod
     def grow(self, tree: DraftTree, parents: Sequence[int], q: Tensor, level: int) -> list[int]:
-        """Draft the children of these parents; returns the nodes that are the parents of the next level.
+        """Draft the children of these parents. Returns the nodes that are the parents of the next level.
 
-        q: [len(parents), V], the draft model's law after each parent. level: 0 for the root's children.
+        q: [len(parents), V], the draft model's distribution after each parent. level: 0 for the root's children.
         """
 
     def show(self, tree: DraftTree) -> None:
@@ -69,7 +70,7 @@ class LevelDrafter(DraftModelDrafter):
 
 
 class ShapedDrafter(LevelDrafter):
-    """A tree in which every node of a level has the same number of children."""
+    """A drafter whose tree has the same number of children under every node of a level."""
 
     shape = "levels"
 
@@ -90,15 +91,17 @@ class ShapedDrafter(LevelDrafter):
 
     @abstractmethod
     def draws(self, q: Tensor, count: int) -> list[list[int]]:
-        """For each row of q [R, V], up to ``count`` different tokens in the order in which they are drawn."""
+        """Return, for each row of q [R, V], up to ``count`` different tokens, in the order in which they are drawn."""
 
     @abstractmethod
     def place(self, tree: DraftTree, parent: int, q: Tensor, tokens: Sequence[int]) -> None:
-        """Add these tokens to the tree as children of ``parent``. q: [V], the law after the parent."""
+        """Add these tokens to the tree as children of ``parent``. q: [V], the draft model's distribution after the
+        parent."""
 
 
 def favourites(q: Tensor, count: int) -> list[list[int]]:
-    """The ``count`` likeliest tokens of each row of q [R, V], the likeliest first."""
+    """Return the ``count`` likeliest tokens of each row of q [R, V], the likeliest first; tokens with q = 0 are left
+    out."""
     best = q.topk(min(count, q.shape[-1]))
     rows = zip(best.indices.tolist(), best.values.tolist(), strict=True)
     return [[t for t, v in zip(*row, strict=True) if v > 0] for row in rows]
@@ -113,12 +116,12 @@ def without(q: Tensor, tokens: Sequence[int]) -> Tensor:
 
 
 class DrawnLevels(ShapedDrafter):
-    """Recursive Speculative Decoding with constant branching factors (RSD-C), Jeon et al. 2024: the same number of siblings,
-    drawn without replacement, under every node of a level.
+    """RSD-C: the same number of siblings, drawn without replacement, under every node of a level.
 
-    The Gumbel-top-k trick draws k siblings without replacement, in the order of their perturbed log-probabilities. The
-    same law results from k successive draws, each from q without the tokens drawn before. Siblings are drawn here by
-    successive draws; each draw is made for all nodes of a level at once.
+    Recursive Speculative Decoding with constant branching factors, Jeon et al. 2024. In the paper, the Gumbel-top-k
+    trick draws k siblings without replacement, in the order of their perturbed log-probabilities. Their joint law is
+    that of k successive draws, each from q without the tokens drawn before. Here siblings are drawn by successive
+    draws; each draw is made for all nodes of a level at once.
 
     In greedy decoding the siblings are the k likeliest tokens, judged one-hot.
     """

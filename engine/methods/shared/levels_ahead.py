@@ -1,4 +1,4 @@
-"""Lets an EAGLE cell read several levels of a chain in one call, before the drafter requests them."""
+"""Lets an EAGLE cell compute several levels of a chain in one call, before the drafter requests them."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -11,24 +11,24 @@ from engine.methods.shared.eagle_context import EagleContext
 from engine.methods.shared.read_ahead import ReadAhead
 
 Embed = Callable[[Sequence[int]], Tensor]
-"""R tokens -> their embeddings [R, H]."""
+"""A function from R tokens to their embeddings [R, H]."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """R rows that the cell has read. states: [R, H], the state at each row's token. q: [R, V], the law after it, on the
-    host."""
+    """The output of the cell for R tokens. states: [R, H], the cell's state at each token. q: [R, V], the distribution
+    after each token, on the host."""
 
     states: Tensor
     q: Tensor
 
 
 class LevelsAhead:
-    """Reads levels ahead while the draft is a greedy chain: each level has one row, the likeliest token after the row
-    above. Other levels are left to the caller, which reads them one by one.
+    """Computes levels ahead while the draft is a greedy chain: a chain in which each level has one token, the likeliest
+    after the token of the level above. Levels of other drafts are left to the caller, which computes them one by one.
 
-    law: logits [R, v] in the cell's own vocabulary -> q [R, V]. read: how many levels the last call of ``begin`` or
-    ``take`` read.
+    law: the function from logits [R, v] over the cell's own vocabulary to q [R, V]. read: the number of levels that the
+    last call of ``begin`` or ``take`` computed.
     """
 
     def __init__(self, context: EagleContext, law: Callable[[Tensor], Tensor]) -> None:
@@ -40,10 +40,12 @@ class LevelsAhead:
         self._is_chain = False
 
     def begin(self, states: Tensor, embedded: Tensor, expected: int) -> Level | None:
-        """Read and commit pairs of states and embeddings [R, H], and read levels ahead after them. Returns the level of
-        the last pair; None if reading ahead does not pay, and then nothing was read.
+        """Commit pairs of states and embeddings [R, H], and compute levels after them in the same call. Returns the
+        level of the last pair. If computing ahead does not pay, nothing is committed or computed, and None is returned.
 
-        expected: the most levels that the caller will request in this step, including this one, if each has one row."""
+        expected: the most levels that the caller will request in this step, counting the returned level, if each level
+        has one row.
+        """
         if self._is_chain:
             self._policy.saw(self._asked)
         self._asked, self._expected, self._is_chain = 1, expected, expected > 1
@@ -56,9 +58,9 @@ class LevelsAhead:
         return self._coming.pop(0)[1]
 
     def take(self, states: Tensor, tokens: Sequence[int], depth: int, embed: Embed) -> Level | None:
-        """The level of these tokens at this depth, if it was read ahead, or if it pays to read it now together with
-        later levels. Returns None otherwise; then the caller must read it. states: the states [R, H] at the tokens'
-        parents."""
+        """Return the level of these tokens at this depth if it was computed ahead. If it was not, but it pays to
+        compute it now together with later levels, compute these levels and return the first. Otherwise return None, and
+        the caller must compute the level. states: [R, H], the cell's states at the parents of the tokens."""
         self.read = 0
         self._is_chain = self._is_chain and len(tokens) == 1
         if self._is_chain and not self._coming:

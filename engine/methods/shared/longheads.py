@@ -1,9 +1,9 @@
-"""LongHeads: each head reads selected chunks of the text, moved to positions directly before the new rows.
+"""LongHeads: each head attends to chosen chunks of the text, moved to positions directly before the new rows.
 
-Lu et al., LongHeads: Multi-Head Attention is Secretly a Long Context Processor (2024), a way to read texts longer than a
-model's window. Each head reads the first chunk, the last chunks, and the chunks whose representation is nearest to the
-last query. Keys are rotated to their new positions. The paper computes a chunk's representation from its queries; here
-the chunk's mean key takes their place.
+Lu et al., LongHeads: Multi-Head Attention is Secretly a Long Context Processor (2024), a way to use texts that are
+longer than a model's window. Each head attends to the first chunk, the last chunks, and the chunks whose representation
+is nearest to the last query. Keys are rotated to their new positions. In the paper the representation of a chunk is
+computed from the chunk's queries; here the mean key of the chunk is used in place of these queries.
 """
 
 import torch
@@ -60,16 +60,17 @@ class LongHeads(ColumnSelector):
 
 
 def represented(chunks: Tensor) -> Tensor:
-    """The representation of chunks of keys [Hkv, chunks, tokens, D] -> [Hkv, chunks, D]: the result of attention by
-    each chunk's mean key over the chunk's keys."""
+    """Return the representations of chunks of keys [Hkv, chunks, tokens, D] -> [Hkv, chunks, D]. The representation is
+    the output of attention in which the query is the chunk's mean key, and both keys and values are the chunk's
+    keys."""
     mean = chunks.mean(2, keepdim=True)
     weights = ((chunks * mean).sum(-1, keepdim=True) * chunks.shape[-1] ** -0.5).softmax(2)
     return (chunks * weights).sum(2)
 
 
 def turned(keys: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
-    """Rotate keys [Hkv, C, D], which are already rotated, by further angles. cosines, sines: [Hkv, C, d], of the angles
-    for the first d numbers of a head; the other numbers stay."""
+    """Rotate keys [Hkv, C, D], which already have rotary positions, by further angles. cosines, sines: [Hkv, C, d], of
+    the angles for the first d dimensions of a head; the other dimensions are not changed."""
     width = cosines.shape[-1]
     head, rest = keys[..., :width], keys[..., width:]
     low, high = head.chunk(2, -1)

@@ -1,11 +1,11 @@
-"""LServe: half of the heads read the beginning and end of the text; the others read pages with keys near the last
-query.
+"""LServe: half of the heads attend to the beginning and the end of the text; the others also attend to chosen pages,
+whose keys are near the last query.
 
 Yang et al., LServe: Efficient Long-sequence LLM Serving with Unified Sparse Attention (MLSys 2025). A page has four
-parts. The score of a part is an upper bound on the products of the last query with its keys, as in Quest; the score of
-a page is the largest score of its parts. Chosen pages stay chosen for some steps. The paper learns which heads need
-only the beginning and end. Here these are the half of the heads that gave the least attention to the middle of the
-prompt.
+parts. The score of a part is an upper bound on the products of the last query with the part's keys, as in Quest. The
+score of a page is the largest score of its parts. The pages are chosen anew only after some steps. The paper learns
+which heads need only the beginning and the end of the text. Here these are the half of the heads that gave the least
+attention to the middle of the prompt.
 """
 
 import torch
@@ -60,8 +60,8 @@ class LServe(ColumnSelector):
         return torch.where(self._near[layer][:, None], torch.cat([first, ends], 1), far)
 
     def _bounds(self, layer: int, pages: Tensor) -> Tensor:
-        """An upper bound on the products of the last query with the keys of each page: keys [Hkv, pages, parts, tokens,
-        D] -> bounds [Hkv, pages]."""
+        """Return an upper bound on the products of the last query with the keys of each page: keys [Hkv, pages, parts,
+        tokens, D] -> bounds [Hkv, pages]."""
         high, low = pages.amax(3)[:, None], pages.amin(3)[:, None]
         query = self._asked[layer].unflatten(0, (len(pages), -1))[:, :, None, None]
         return torch.maximum(query * high, query * low).sum(-1).amax((1, 3))

@@ -1,4 +1,5 @@
-"""The reader that all block-diffusion drafters share: it runs one denoising pass over a block of masks."""
+"""The reader that all block-diffusion drafters share: it runs one denoising pass over a block, the root and masks after
+it."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -18,9 +19,9 @@ EMPTY: Mapping[int, int] = MappingProxyType({})
 
 
 class BlockReader:
-    """Reads the target's hidden states of committed tokens, and predicts the next block of tokens in one pass.
+    """Takes the target's hidden states of committed tokens, and predicts the next block of tokens in one pass.
 
-    Keys and values of a committed token are computed once from the target's features, and stay in the context.
+    The keys and values of a committed token are computed once from the target's hidden states, and stay in ``context``.
     """
 
     def __init__(self, drafter: DFlashModel, target: LanguageModel) -> None:
@@ -39,9 +40,9 @@ class BlockReader:
     def marginals(
         self, root: int, length: int, sampling: Sampling, filled: Mapping[int, int] = EMPTY
     ) -> Tensor:
-        """The marginals q [length, V] of the next ``length`` tokens after the root, predicted in one pass, on the
-        target's device. filled: place -> token, for places that hold a token instead of a mask; place 0 is right behind
-        the root."""
+        """Return the marginals q [length, V] of the next ``length`` tokens after the root, predicted in one pass, on
+        the target's device. filled: position in the block -> token, for positions that have a token instead of a mask;
+        position 0 is the first after the root."""
         return display_distribution(self.guesses(root, length, filled)[1], sampling)
 
     @torch.no_grad()
@@ -55,8 +56,9 @@ class BlockReader:
         return hidden, self._head(hidden)
 
     def denoise(self, root: int, filled: Mapping[int, int] = EMPTY) -> Tensor:
-        """The hidden states [B, H] of the block behind the committed tokens. filled: see ``marginals``. Raises
-        UserError if tokens are filled in for a drafter that cannot fill masks, and for NaN."""
+        """Return the hidden states [B, H] of the block that follows the committed tokens. filled: see ``marginals``.
+        Raises UserError for NaN, and if ``filled`` has tokens although this drafter cannot take tokens in place of
+        masks."""
         block = self.block(root)
         if filled and not self._config.first_row:
             raise UserError(
@@ -78,6 +80,6 @@ class BlockReader:
 
 
 def feature_layers(config) -> Sequence[int]:
-    """The indices of the target's hidden_states that a block drafter reads. DFlash's config counts layers;
-    hidden_states begins with the embeddings, so each index is higher by 1."""
+    """Return the indices of the target's hidden_states that a block drafter takes. DFlash's config has indices of
+    layers; hidden_states begins with the embeddings, so each index here is larger by 1."""
     return tuple(layer + 1 for layer in config.target_layer_ids)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 
 class NgramIndex:
-    """For each n-gram of ``shortest`` to ``longest`` tokens, the position of the token that followed its latest
-    occurrence. Reading a token adds longest - shortest + 1 entries."""
+    """A table that maps each n-gram of ``shortest`` to ``longest`` tokens to the position of the token that followed
+    the latest occurrence of the n-gram. Each new token of the text adds longest - shortest + 1 entries."""
 
     def __init__(self, shortest: int, longest: int) -> None:
         self._sizes = range(longest, shortest - 1, -1)
@@ -15,7 +15,8 @@ class NgramIndex:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the table and its keys, without the token ids in the keys, which belong to the text."""
+        """The bytes of the table and of its keys. The token ids in the keys are not counted, because they belong to the
+        text."""
         keys = sum(map(sys.getsizeof, self._continued_at))
         return sys.getsizeof(self._continued_at) + keys
 
@@ -28,8 +29,8 @@ class NgramIndex:
         self._read = len(context)
 
     def latest(self, context: Sequence[int]) -> tuple[int, int] | None:
-        """For the longest n-gram at the end of the context that occurred before: the position of the token that
-        followed it, and n. None if there is no such n-gram."""
+        """Find the longest n-gram at the end of the context that also occurred before. Returns the position of the
+        token that followed the n-gram there, and n; None if no such n-gram occurred."""
         for size in self._sizes:
             if size < len(context):
                 position = self._continued_at.get(tuple(context[-size:]))

@@ -12,7 +12,7 @@ from engine.methods.shared.eagle_layout import read_cell
 from engine.model.language_model import LanguageModel
 
 _BESIDE: WeakKeyDictionary[LanguageModel, dict[EagleCell, EagleCell]] = WeakKeyDictionary()
-"""Target -> cell -> that cell with rows of the target's head, for cells that borrow them."""
+"""Target -> cell -> copy of this cell with rows of the target's head, for cells that need these rows."""
 
 
 @lru_cache(maxsize=4)
@@ -21,8 +21,8 @@ def _opened(path: str, dtype: torch.dtype, device: str) -> EagleCell:
 
 
 def open_cell(path: str, target: LanguageModel, device: str) -> EagleCell:
-    """The cell in a folder, opened once per process, with rows of the target's head if it needs them. Raises UserError
-    if it does not fit the target."""
+    """Return the cell in a folder; each folder is opened only once per process. If the cell needs rows of the target's
+    head, the result has them. Raises UserError if the cell does not fit the target."""
     cell = _opened(path, target.dtype, device)  # it computes on the target's states
     check_fits(cell, target)
     if cell.lm_head is not None or not cell.pieces.own_vocabulary:
@@ -40,7 +40,7 @@ def compiled(cell: EagleCell) -> EagleCell:
 
 
 def check_fits(cell: EagleCell, target: LanguageModel) -> None:
-    """Raises UserError if the sizes or layers of the cell do not fit the target."""
+    """Raise UserError if the sizes or layers of the cell do not fit the target."""
     config = cell.config
     wrong = _what_differs(cell, target)
     if wrong:

@@ -1,12 +1,13 @@
-"""Operators that reduce a picture to fewer rows for a draft model, and a gate that picks one from the target's hidden
-state.
+"""Operators that reduce a picture to fewer rows for a draft model, and a gate that chooses an operator from the
+target's hidden state.
 
-Huang et al., SpecVLM: Fast Speculative Decoding in Vision-Language Models (2025). Each patch is a row of the draft
-model's embeddings. Pruning keeps one patch of each row of the grid (the paper may keep any patches). Pooling and
-convolution turn the patches of each row of the grid into one, by their mean or by a linear map. The resampler turns all
-patches into two rows, by attention from two learned queries. The gate reads the state at the end of the question.
+Huang et al., SpecVLM: Fast Speculative Decoding in Vision-Language Models (2025). A picture is a grid of patches, and
+each patch is one embedding for the draft model. Pruning keeps one patch of each row of the grid (the paper may keep any
+patches). Pooling turns each row of the grid into the mean of its patches; convolution turns it into a linear map of
+them. The resampler turns all patches into two embeddings, by attention from two learned queries. With the operator
+"text only" the draft model gets no patch. The input of the gate is the hidden state at the end of the question.
 
-Letters in shapes: P patches, K rows that stand for them, H hidden size of the draft model.
+Letters in shapes: P patches, K embeddings that stand for them, H hidden size of the draft model, Ht that of the target.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ QUESTIONS = 2  # learned queries of the resampler
 
 
 class OperatorGate(ModulePart):
-    """The gate, one linear layer on the hidden state before the target's last layer, and the weights of the operators.
-    across: the number of patches in a row of the grid, which the convolution reads at once."""
+    """The gate and the weights of the operators. The gate is one linear layer on the hidden state before the target's
+    last layer. across: the number of patches in a row of the grid; the convolution takes one row of the grid at a
+    time."""
 
     key, noun = "operator_gate", "gate of operators"
 
@@ -63,22 +65,23 @@ class OperatorGate(ModulePart):
         return cls(target.hidden_size, target.hidden_size, across).eval().requires_grad_(False)
 
     def forward(self, states: Tensor) -> Tensor:
-        """The target's hidden states [.., Ht] -> the score of each operator, [.., operators]."""
+        """Return the score of each operator for the target's hidden states: [.., Ht] -> [.., operators]."""
         return self.out(states)
 
     def kept(self, patches: int) -> list[int]:
-        """The numbers of the patches that pruning keeps, out of ``patches``: one of each row of the grid, and no two in
-        the same column of a frame."""
+        """Return the indices of the patches, out of ``patches``, that pruning keeps: one of each row of the grid, and
+        no two in the same column of a frame."""
         across = self.across
         return [place for place in range(patches) if place % across == place // across % across]
 
     def looks(self, rows: Tensor) -> Tensor:
-        """The attention weights of the resampler's queries on the patches: [.., P, H] -> [.., queries, P]."""
+        """Return the attention weights of the resampler's learned queries on the patches: [.., P, H] -> [.., queries,
+        P]."""
         scale = rows.shape[-1] ** -0.5
         return (self.questions @ self.keys(rows).mT * scale).softmax(-1)
 
     def reduced(self, operator: str, rows: Tensor) -> Tensor:
-        """Apply an operator to the patches: [.., P, H] -> [.., K, H]."""
+        """Apply an operator to P patches [.., P, H]; returns the K embeddings [.., K, H] that stand for them."""
         if operator == TEXT_ONLY:
             return rows[..., :0, :]
         if operator == PRUNED:
@@ -90,7 +93,8 @@ class OperatorGate(ModulePart):
         return self.looks(rows) @ self.values(rows)
 
     def weights(self, operator: str, rows: Tensor) -> list[float]:
-        """The weight, 0 to 1, of each of the patches [P, H] in the rows that an operator makes of them."""
+        """Return the weight, 0 to 1, that each of the patches [P, H] has in the embeddings that an operator makes of
+        them."""
         count = len(rows)
         if operator == PRUNED:
             kept = self.kept(count)

@@ -15,8 +15,8 @@ from engine.model.layers import Layers
 
 
 class OwnLayersDrafter(Drafter):
-    """Drafts a chain, row by row, with the first layers of the target, in the target's own session. The rows stay in
-    the session, so the verify pass only runs the remaining layers on them."""
+    """Drafts a chain, token by token, with the first layers of the target, in the target's own session. The rows of the
+    drafted tokens stay in the session, so in the verify pass only the remaining layers are run over them."""
 
     family = "self"
     draw_kinds = ("iid",)
@@ -28,9 +28,9 @@ class OwnLayersDrafter(Drafter):
 
     @staticmethod
     def make_ready(target: LanguageModel, cuts: Sequence[int], nodes: int) -> None:
-        """Prepare the passes that end at one of the layers ``cuts``, and those that go on from there with about
-        ``nodes`` nodes, before a text is timed. Also tests, at the first of these layers, whether the target can go
-        on."""
+        """Prepare the passes that end at one of the layers ``cuts``, and the passes that run the remaining layers over
+        about ``nodes`` nodes, before a text is timed. Also check, at the first of these layers, whether the target can
+        run its remaining layers separately."""
         target.prepare_stretches(cuts, nodes)
         goes_on(target, cuts[0])
 
@@ -45,10 +45,11 @@ class OwnLayersDrafter(Drafter):
         self, tree: DraftTree, context: Sequence[int], layer: int, length: int, stop: float
     ) -> tuple[Begun, float]:
         """Append up to ``length`` tokens to the tree, drafted with the first ``layer`` layers. The chain ends after the
-        first token whose confidence (``_sure``) is below ``stop``. That token stays, because a drawn token must never
-        be dropped.
+        first token whose confidence (see ``_sure``) is below ``stop``. This token stays in the tree, because a drawn
+        token must never be dropped.
 
-        Returns the rows that were read, with their states, and the confidence of the last token.
+        Returns two values: the rows over which the layers were run, with their hidden states, and the confidence of the
+        last token.
         """
         session, parent, sure = self.start.target, ROOT, 1.0
         rows, states = context[session.length :], []
@@ -66,13 +67,13 @@ class OwnLayersDrafter(Drafter):
         return Begun(layer, torch.cat(states)), sure
 
     def _exit(self, states: Tensor) -> Tensor:
-        """The hidden states [R, H] of rows after the drafting layers -> the logits [1, V] after the last row."""
+        """Turn the hidden states [R, H] of rows after the drafting layers into the logits [1, V] after the last row."""
         return self.target.head(self.target.norm(states[-1:]))
 
     def _sure(self, q: Tensor, token: int) -> float:
-        """The confidence in a token that was drafted from q [V]; it is compared with the threshold."""
+        """Return the confidence in a token that was drafted from q [V]. The caller compares it with its threshold."""
         return float(q[token])
 
     def law(self, logits: Tensor) -> Tensor:
-        """Logits [R, V] -> q [R, V] on the host, with temperature and truncation applied."""
+        """Turn logits [R, V] into q [R, V] on the host, with temperature and truncation applied."""
         return display_distribution(logits, self.sampling).cpu()

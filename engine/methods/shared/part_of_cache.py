@@ -1,6 +1,6 @@
 """Base class of drafters that run the target itself over a part of its KV cache.
 
-A selector chooses that part. Each selector has its own module in this package.
+An object called the selector chooses this part. Each kind of selector has a module of its own in this package.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,8 @@ PART, FEWEST = 8, 16  # the default budget: 1 / PART of the prompt, but at least
 
 
 def part_options(reader: str) -> tuple:
-    """The options of a drafter of this kind. reader: the name, for the page, of the model that reads the part."""
+    """Return the options of a drafter of this kind. reader: what the page calls the model that runs over a part of the
+    cache."""
     return (
         choice("selector", "snapkv", tuple(SELECTORS), "Selector").meaning(
             f"What {reader} reads: the text's ends (streaming), what the prompt's end looks at (snapkv) or what a draft "
@@ -54,17 +55,17 @@ def part_options(reader: str) -> tuple:
 
 
 class CachePartDrafter(Drafter):
-    """A drafter that runs the target over a part of the columns of its KV cache."""
+    """A drafter that runs the target over some columns of the target's KV cache (one column per token)."""
 
     uses_target = True
     reader: ClassVar[str]
-    """The name, for the page, of the model that reads the part."""
+    """What the page calls the model that runs over a part of the cache."""
 
     rest: ClassVar[str]
-    """A sentence, for the page, on the columns that are not read."""
+    """A sentence for the page on the columns that are left out."""
 
     def __init__(self, settings, target, draft: DraftChain | None) -> None:
-        """draft: the drafter with a draft model for selectors that need one; None for all other selectors."""
+        """draft: a drafter with a draft model, for selectors that need a draft model; None for all other selectors."""
         super().__init__(settings)
         self.target, self._draft = target, draft
 
@@ -129,12 +130,12 @@ class CachePartDrafter(Drafter):
 
     @property
     def share(self) -> float:
-        """The share of the KV cache's bytes that a pass reads."""
+        """The bytes of keys and values that a draft pass uses, as a share of those of the whole KV cache."""
         return self._selector.share(self._past.session.length)
 
     def turn_to(self, context: Sequence[int]) -> None:
-        """Let the selector choose columns of the text up to the root, context[-1], and show the choice. Call this
-        before a draft."""
+        """Let the selector choose columns of the text up to the root, context[-1], and make the exhibits that show the
+        choice. Must be called before each draft."""
         self._past.tokens = context
         changes = self._selector.changes(self._past)
         self.view.take(self._selector.chosen if changes else None)
@@ -144,8 +145,8 @@ class CachePartDrafter(Drafter):
         self._rows = []
 
     def read(self, tokens: Sequence[int]) -> Tensor:
-        """Read R tokens in one pass over the selected part of the cache; returns logits [R, V]. Raises UserError for
-        NaN."""
+        """Run the target over R tokens in one pass with the chosen part of the cache; returns logits [R, V]. Raises
+        UserError for NaN."""
         self._passes += 1
         self._rows += tokens
         logits = self.view.feed(tokens)
@@ -153,8 +154,8 @@ class CachePartDrafter(Drafter):
         return logits
 
     def learn(self, count: int) -> None:
-        """Let the selector learn from a step. count: how many of the rows read since ``turn_to``, counted from the
-        first, were accepted."""
+        """Let the selector learn from a step. count: of the tokens passed to ``read`` since ``turn_to``, how many from
+        the first on were accepted."""
         queries, tokens, self._rows = self._queries.taken(), self._rows[:count], []
         if self._selector.follows and tokens:
             kept = {layer: rows[:, : len(tokens)] for layer, rows in queries.items()}

@@ -1,4 +1,4 @@
-"""The exhibits of the part of the KV cache that a draft pass reads."""
+"""The exhibits of the part of the KV cache that a draft pass uses."""
 
 import torch
 
@@ -13,8 +13,8 @@ SENTENCES, BEGINNING = 5, 12  # the most sentences that are quoted, and the most
 def exhibits(
     selector: Selector, past: Past, layers: list[int], reader: str, rest: str
 ) -> list[Exhibit | Later]:
-    """The exhibits after the selected columns changed. layers: the layers of which only a part is read. reader: the
-    name of the model that reads that part. rest: a sentence on the columns that are not read."""
+    """Return the exhibits for a new choice of columns. layers: the indices of the layers of which only a part is used.
+    reader: what the page calls the model that uses this part. rest: a sentence on the columns that are left out."""
     length = past.session.length
     if not layers:
         note = f"All layers have a sliding window, so {reader} reads what the target reads."
@@ -37,8 +37,9 @@ def exhibits(
 
 
 def strip(read: list[tuple[int, torch.Tensor]], tokens: list[int]) -> Matrix:
-    """A picture of the columns that are read: the text is cut into stretches, the layers into bands, and each cell is a
-    share. read: pairs of a layer and the columns [Hkv, C] that are read of it."""
+    """Return a picture of the columns that are used. The text is cut into stretches, and the layers are grouped into
+    bands. Each cell is the share of a stretch that is used, averaged over the layers of a band. read: pairs of a
+    layer's index and the columns [Hkv, C] that the layer's heads use."""
     size = -(-len(tokens) // STRETCHES)
     starts = range(0, len(tokens), size)
     per_band = -(-len(read) // BANDS)
@@ -62,8 +63,8 @@ def _name(band: list[tuple[int, torch.Tensor]]) -> str:
 
 
 def _read(places: torch.Tensor, length: int) -> torch.Tensor:
-    """The share of the heads that read each of the ``length`` columns, [T]. places: the columns [Hkv, C] that each head
-    reads."""
+    """Return, for each of the ``length`` columns, the share of the heads that use it, [length]. places: [Hkv, C], the
+    columns that each head uses."""
     counts = torch.zeros(length)
     inside = places[places < length].cpu()
     counts.scatter_add_(0, inside, torch.ones(len(inside)))
@@ -71,8 +72,8 @@ def _read(places: torch.Tensor, length: int) -> torch.Tensor:
 
 
 def sentences(read: list[tuple[int, torch.Tensor]], tokens: list[int], ends: list[int]) -> Words:
-    """The beginnings of the sentences of which the largest share is read, averaged over all heads of all layers. read:
-    see ``strip``. ends: for each sentence, the number of tokens up to its end."""
+    """Return the beginnings of those sentences of which the largest share is used, averaged over all heads of all
+    layers. read: see ``strip``. ends: for each sentence, the number of tokens up to its end."""
     share = torch.stack([_read(places, len(tokens)) for _, places in read]).mean(0)
     cuts = list(zip([0, *ends], [*ends, len(tokens)], strict=True))
     most = sorted(

@@ -1,9 +1,9 @@
 """A visitor's own copy of a draft model, which learns from the tokens that the target rejected.
 
-Liu et al., Online Speculative Decoding (2024): for each rejected token, the context and the target's law there are
-stored, and from time to time the draft model is distilled on them. The copy starts from the draft model that all
-visitors share, and stores only the weights that learn. It is made on the first update, lies in the visitor's memory,
-and is deleted when that memory is emptied.
+Liu et al., Online Speculative Decoding (2024): for each rejected token, its context and the target's p at its position
+are stored, and from time to time the draft model is distilled on them. The copy starts as the draft model that all
+visitors share, and stores only the weights that learn. The copy is made at the first update. It is kept in the
+visitor's memory in this app, and is deleted when this memory is emptied.
 """
 
 from collections import deque
@@ -29,9 +29,9 @@ POINT = 16  # judged tokens per point of the history; doubled each time the hist
 
 @dataclass
 class Passage:
-    """A text and its failures, the places where a drafted token was rejected. places: for each failure, the number of
-    tokens before the rejected one. ids, p: for each failure, the target's likeliest tokens there and their p, each
-    [LIKELIEST]."""
+    """A text with its failures: the positions at which a drafted token was rejected. places: for each failure, the
+    number of tokens before the rejected one. ids: for each failure, the target's likeliest tokens at this position,
+    [LIKELIEST]. p: the target's probabilities of these tokens, [LIKELIEST]."""
 
     tokens: list[int]
     places: list[int] = field(default_factory=list)
@@ -39,7 +39,8 @@ class Passage:
     p: list[Tensor] = field(default_factory=list)
 
     def add(self, place: int, law: Tensor) -> None:
-        """Add a failure. place: the number of tokens before the rejected one. law: the target's p [V] there."""
+        """Add a failure. place: the number of tokens before the rejected one. law: the target's p [V] at the position
+        of the rejected token."""
         best = law.topk(min(LIKELIEST, len(law)))
         self.places.append(place)
         self.ids.append(best.indices.to("cpu", torch.int32))
@@ -51,8 +52,9 @@ class Passage:
         return 8 * len(self.tokens) + (8 + law) * len(self.places)
 
     def window(self, last: int) -> tuple[list[int], list[int], Tensor, Tensor]:
-        """The window that ends before failure number ``last``: up to WINDOW tokens; the n places among them after which
-        a token was rejected; and the target's likeliest tokens and their p at these places, each [n, k]."""
+        """Return a window of the text that ends before failure number ``last``, as four values: up to WINDOW tokens;
+        the indices of those n tokens in the window after which a token was rejected; the target's k likeliest tokens
+        after each of these, [n, k]; and the target's probabilities of them, [n, k]."""
         end = self.places[last]
         start = max(0, end - WINDOW)
         first = next(n for n, place in enumerate(self.places) if place > start)
@@ -68,8 +70,8 @@ class Passage:
 
 @dataclass
 class History:
-    """The history of acceptance. points: the share of accepted tokens in each group of ``width`` judged tokens, the
-    oldest group first."""
+    """The share of accepted tokens over time. points: this share for each group of ``width`` judged tokens, the oldest
+    group first."""
 
     width: int = POINT
     points: list[float] = field(default_factory=list)
@@ -89,13 +91,13 @@ class History:
 
 
 class PrivateDraft(Store):
-    """The private draft model of one visitor. model: the learned copy, or the shared draft model before the first
-    update. version: the number of updates so far. failures: rejected tokens so far. waiting: rejected tokens since the
-    last update."""
+    """The private draft model of one visitor. model: the copy that learns, or before the first update the shared draft
+    model. version: the number of updates so far. failures: the number of rejected tokens so far. waiting: the number of
+    rejected tokens since the last update."""
 
     def __init__(self, shared: LanguageModel, rate: float) -> None:
-        """shared: the draft model of all visitors. rate: how far an update may move a weight, as a share of its
-        size."""
+        """shared: the draft model that all visitors share. rate: how far an update may change a weight, as a share of
+        the weight's size."""
         self.model, self._shared, self._rate = shared, shared, rate
         self.version = self.failures = self.waiting = 0
         self.history = History()
@@ -109,7 +111,7 @@ class PrivateDraft(Store):
         return learned + sum(passage.nbytes for passage in tuple(self._passages))
 
     def begin(self, tokens: Sequence[int]) -> Passage:
-        """Start a new text; returns its passage, to which failures are added."""
+        """Start a new text; returns the ``Passage`` of this text, to which failures are added."""
         passage = Passage(list(tokens))
         self._passages.append(passage)
         self._forget()
@@ -150,8 +152,8 @@ class PrivateDraft(Store):
 
 
 class Learner:
-    """A copy of a draft model. Its upper weights, up to ``MOST_WEIGHTS`` bytes, are its own and learn; the others are
-    shared. model: the copy as a language model."""
+    """A copy of a draft model. Its last weights, up to ``MOST_WEIGHTS`` bytes, are its own and learn; all other weights
+    are shared with the original. model: the copy as a language model."""
 
     def __init__(self, shared: LanguageModel, rate: float) -> None:
         try:
@@ -173,9 +175,9 @@ class Learner:
 
     @torch.enable_grad()
     def learn(self, windows: Sequence[tuple]) -> bool:
-        """Make one step on the cross-entropy with the target's laws at all failures in these windows
-        (``Passage.window``). Tokens that the draft model's head lacks are ignored. Returns False, and changes nothing,
-        if the gradient is not finite."""
+        """Make one optimiser step on the cross-entropy with the target's p at all failures in these windows (see
+        ``Passage.window``). Tokens that the draft model's head lacks are ignored. If the gradient is not finite, change
+        nothing and return False; otherwise return True."""
         for weight in self._own:
             weight.requires_grad_(True)
         places = sum(len(window[1]) for window in windows)
@@ -197,9 +199,9 @@ class Learner:
 
 
 def own_weights(module: nn.Module, most: int = MOST_WEIGHTS) -> list[nn.Parameter]:
-    """Replace weights of the module by copies, and return the copies. This goes from the last weight to the first, and
-    skips weights that do not fit into the rest of ``most`` bytes. A weight that is used in several places stays one
-    weight."""
+    """Replace weights of the module by copies, and return the copies. The weights are visited from the last to the
+    first; a weight that would take the copies above ``most`` bytes in total is skipped. A weight that the module uses
+    several times is replaced by one copy."""
     own: dict[int, nn.Parameter] = {}
     for weight in reversed(list(module.parameters())):
         if weight.nbytes <= most:

@@ -1,12 +1,13 @@
-"""Base classes of drafters that add probe rows to the target's pass. After the pass, the probes' logits predict later
-tokens.
+"""Base classes of drafters that add probe rows to the target's pass: rows that are not part of the text and are dropped
+after the pass. The target's logits at these rows predict later tokens.
 
-Such a drafter has a part that makes the probe rows. The part must have:
-``places``: how many later tokens the probes behind a node predict.
-``len(part)``: how many probe rows stand behind a node.
+Such a drafter has a trained part that makes the probe rows. The probe rows of a node are said to stand behind the node:
+they attend to the text up to this node. The part must have:
+``places``: the number of later tokens that the probes behind a node predict.
+``len(part)``: the number of probe rows behind a node.
 ``probes(nodes, size)``: the probe rows behind these nodes of a tree of ``size`` nodes.
-``rows_behind(index, asked)``: which of all probe rows stand behind the index-th of ``asked`` nodes.
-``logits(rows)``: the target's logits at the probe rows of a node -> logits [places, V].
+``rows_behind(index, asked)``: the indices, among all probe rows, of those behind the index-th of ``asked`` nodes.
+``logits(rows)``: a function from the target's logits at the probe rows of a node to logits [places, V].
 """
 
 from collections.abc import Sequence
@@ -27,8 +28,8 @@ from engine.model.language_model import LanguageModel
 
 
 class ProbingDrafter(Drafter):
-    """Base class of drafters with probes. The probes behind the last accepted node predict the tokens after the next
-    one. The next token itself is the target's own, from the same pass."""
+    """Base class of drafters with probes. The same pass of the target gives the next token after the last accepted
+    node, and its probes behind this node predict the tokens after that next token."""
 
     uses_target = True
     draw_kinds = ("one_hot",)
@@ -57,8 +58,8 @@ class ProbingDrafter(Drafter):
             self._marginals = display_distribution(logits, self.sampling).cpu()
 
     def _laws(self, context: Sequence[int]) -> Tensor:
-        """The predicted laws q [k, V] of the next k places; k is 0 if there is no prediction. Forced tokens at the end
-        of the context take the first of the predicted places, so they make k smaller."""
+        """Return the predicted distributions q [k, V] of the next k tokens; k is 0 if there is no prediction. Each
+        forced token at the end of the context takes the position of a predicted token, so it makes k smaller by 1."""
         if self._marginals is None:
             return torch.zeros(0, self.target.vocab_size)
         return self._marginals[len(context) - self._committed :]
@@ -66,8 +67,9 @@ class ProbingDrafter(Drafter):
     def _asking_behind(
         self, tree: DraftTree, nodes: Sequence[int], context: Sequence[int]
     ) -> Proposal:
-        """The proposal of a tree with probes behind these nodes, which may include ROOT. Nodes too deep for the
-        target's context get no probes. If the pass has no room for all probes, earlier nodes take precedence."""
+        """Return the proposal: the tree, with probes behind these nodes, which may include ROOT. Nodes too deep for the
+        target's maximum context get no probes. If the pass has no room for the probes of all nodes, the nodes that come
+        first get them."""
         deepest = self.target.max_context - len(context) - self.part.places
         fitting = [node for node in nodes if len(tree.path(node)) <= deepest]
         fitting = fitting[: MOST_PROBES // len(self.part)]
@@ -79,7 +81,7 @@ class ProbingDrafter(Drafter):
 
 
 def sure_tokens(marginals: Tensor) -> list[tuple[int, float]]:
-    """For each of the K places of q [K, V], the likeliest token and its probability."""
+    """Return, for each of the K positions of q [K, V], the likeliest token and its probability."""
     best = marginals.max(-1)
     return list(zip(best.indices.tolist(), best.values.tolist(), strict=True))
 
@@ -88,14 +90,14 @@ SHOWN = 3  # tokens shown for each place
 
 
 class ProbedTreeDrafter(ProbingDrafter):
-    """Drafts a tree of the likeliest paths through the predicted laws. Probes stand behind the nodes at which the step
-    is likeliest to end, because only the probes behind the last accepted node can predict the next draft."""
+    """Drafts a tree of the likeliest paths through the predicted distributions. Probes are put behind the nodes that
+    are likeliest to be the last accepted node, because only the probes behind that node can predict the next draft."""
 
     family = "heads"
     size_option, usual_size = "budget", 4
     trial = {"budget": 3, "asked": 2}
     probes_are: ClassVar[str]
-    """The name of the probe rows, for the page."""
+    """What the page calls the probe rows."""
 
     @classmethod
     def usual_options(cls, probes_are: str) -> tuple[Option, ...]:
@@ -116,8 +118,8 @@ class ProbedTreeDrafter(ProbingDrafter):
         return proposal
 
     def _likeliest_ends(self, tree: DraftTree) -> list[int]:
-        """The nodes at which the step is likeliest to end, by the q of the tree, the likeliest first. A step ends at a
-        node if the node is reached and none of its children is accepted."""
+        """Return the nodes that are likeliest to be the last accepted node, by the q of the tree, the likeliest first.
+        A node is the last accepted one if it is accepted and none of its children is."""
         reached = {ROOT: 1.0}
         for node, parent in enumerate(tree.parents):
             reached[node] = reached[parent] * (tree.q[node] or 0.0)

@@ -1,12 +1,13 @@
 """Prompt tokens: trained vectors in place of embeddings, at which a frozen target predicts later tokens.
 
-Chen et al., "Hardware-Aware Parallel Prompt Decoding for Memory-Efficient Acceleration of LLM Inference" (2024):
-K prompt tokens stand behind a token, and the i-th of them gives the law of the token i + 1 places after that token; the
-target's own row gives the law of the next token. Each prompt token may be an ensemble of E vectors, whose logits are
-averaged; member j sees member j of the prompt tokens before it. A published checkpoint holds ``prompt_embeddings``
-[K*E, H], place by place, and an ``adapter_config.json`` with K and E.
+Chen et al., "Hardware-Aware Parallel Prompt Decoding for Memory-Efficient Acceleration of LLM Inference" (2024). K
+prompt tokens are put after a token. The target's own row for this token gives the distribution of the next token, and
+the i-th prompt token gives that of the token i + 1 positions after this token. Each prompt token may be an ensemble of
+E vectors, its members, whose logits are averaged. Member j attends to member j of each earlier prompt token, but to no
+other member. A published checkpoint holds ``prompt_embeddings`` [K*E, H], one prompt token after another, and an
+``adapter_config.json`` with K and E.
 
-Letters in shapes: K places, E members, H hidden size, V vocabulary.
+Letters in shapes: K prompt tokens, E members of each, H hidden size, V vocabulary.
 """
 
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ PLACES, MEMBERS = "num_special_tokens", "virtual_tokens_per_special_token"
 
 
 class PromptTokens(ModulePart):
-    """A set of prompt tokens. prompt_embeddings: [K*E, H], the E members of each place side by side."""
+    """A set of prompt tokens. prompt_embeddings: [K*E, H], in which the E members of a prompt token are adjacent."""
 
     key, noun = "prompt_tokens", "set of prompt tokens"
     files = ("adapter_model.safetensors", WEIGHTS)
@@ -59,14 +60,15 @@ class PromptTokens(ModulePart):
 
     @classmethod
     def tiny(cls, target, opener=None):
-        """Two places of two vectors each. The vectors are embeddings of tokens, so that they have an effect."""
+        """Return two prompt tokens of two members each. The vectors are embeddings of real tokens, so that they change
+        the logits."""
         part = cls(2, 2, target.hidden_size)
         part.rows.data.copy_(target.embed(torch.arange(4) % target.embeddings))
         return part.eval().requires_grad_(False)
 
     @property
     def embeddings(self) -> Tensor:
-        """The vectors by place and member, [K, E, H]."""
+        """The vectors by prompt token and member, [K, E, H]."""
         return self.rows.unflatten(0, (self.places, self.members))
 
     @property
@@ -74,20 +76,21 @@ class PromptTokens(ModulePart):
         return len(self.rows) // self.members
 
     def __len__(self) -> int:
-        """The number of rows behind a node, K*E."""
+        """The number of probe rows after a node of the tree, K*E."""
         return self.places * self.members
 
     @property
     def rows(self) -> Tensor:
-        """The vectors, [K*E, H], place by place."""
+        """The vectors, [K*E, H], one prompt token after another."""
         return self.prompt_embeddings
 
     def seen(self, row: int) -> int | None:
-        """The last earlier row that a row sees: the same member of the place before. None at the first place."""
+        """Return the last earlier probe row to which a row attends: the same member of the prompt token before. Returns
+        None for the first prompt token."""
         return row - self.members if row >= self.members else None
 
     def probes(self, nodes: Sequence[int], size: int) -> Probes:
-        """The probe rows behind each of these nodes of a tree of ``size`` nodes, node by node."""
+        """Return the probe rows after each of these nodes of a tree of ``size`` nodes, one node after another."""
         parents = []
         for node in nodes:
             first = size + len(parents)
@@ -98,12 +101,12 @@ class PromptTokens(ModulePart):
         return Probes.embedded(self.rows.repeat(len(nodes), 1), parents)
 
     def rows_behind(self, index: int, asked: int) -> range:
-        """The numbers of the probe rows behind the index-th of the ``asked`` nodes."""
+        """Return the indices of the probe rows that belong to the index-th of the ``asked`` nodes."""
         return range(index * len(self), (index + 1) * len(self))
 
     def logits(self, rows: Tensor) -> Tensor:
-        """The target's logits at the rows [..., K*E, V] -> logits of the places [..., K, V], averaged over the
-        members."""
+        """Average the target's logits over the members: logits at the probe rows [..., K*E, V] -> [..., K, V], one row
+        for each prompt token."""
         return rows.unflatten(-2, (self.places, self.members)).mean(-2)
 
 

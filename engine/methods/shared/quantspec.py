@@ -1,9 +1,10 @@
-"""QuantSpec: the draft reads all columns in four bits, and the most recent tokens unrounded.
+"""QuantSpec: for drafting, all columns of the KV cache are rounded to four bits, except for the most recent tokens,
+which stay unrounded.
 
 Tiwari et al., QuantSpec: Self-Speculative Decoding with Hierarchical Quantized KV Cache (ICML 2025). In the paper the
-cache has eight bits: the draft reads the upper four, the target reads all eight, and the text is exact for that cache.
-Here the target reads its own unrounded numbers, so the text is exact for the target. Keys are rounded along each
-channel in groups of tokens, values along each token.
+cache has eight bits: draft passes use the upper four, the target's passes use all eight, and the text is exact for a
+target with such a cache. Here the target uses its own unrounded cache, so the text is exact for the target itself. Keys
+are rounded per channel and group of tokens, values are rounded per token.
 """
 
 import torch
@@ -27,8 +28,8 @@ class QuantSpec(Selector):
         self._bits = 32  # bits of the target's own numbers
 
     def _whole_from(self, length: int) -> int:
-        """How many of the first columns are rounded: whole groups, so that one to two groups at the end stay
-        unrounded."""
+        """Return how many columns, from the first on, are rounded: whole groups, such that one to two groups at the end
+        stay unrounded."""
         return max(0, length // self._group - 1) * self._group
 
     def changes(self, past):
@@ -42,12 +43,13 @@ class QuantSpec(Selector):
         return tuple(torch.cat(parts, 2) for parts in zip(coarse, whole, strict=True))
 
     def coarse(self, numbers: Tensor, are_keys: bool) -> Tensor:
-        """Keys or values [1, Hkv, T, D], rounded to ``UPPER`` bits. T: a multiple of the group size."""
+        """Return keys or values [1, Hkv, T, D] rounded to ``UPPER`` bits. T must be a multiple of the group size."""
         return self.stepped(numbers, are_keys, UPPER)
 
     def stepped(self, numbers: Tensor, are_keys: bool, bits: int) -> Tensor:
-        """Keys or values [1, Hkv, T, D], rounded to 2^bits levels from the lowest to the highest number: keys along
-        each channel in groups of tokens, values along each token."""
+        """Return keys or values [1, Hkv, T, D] rounded to 2^bits levels, evenly spaced from the lowest to the highest
+        number. For keys the lowest and the highest number are those of a channel in a group of tokens, for values those
+        of a token."""
         if not are_keys:
             return rounded(numbers, 3, bits)
         grouped = numbers.unflatten(2, (numbers.shape[2] // self._group, self._group))
@@ -59,8 +61,8 @@ class QuantSpec(Selector):
 
 
 def rounded(numbers: Tensor, along: int, bits: int) -> Tensor:
-    """The numbers, rounded to 2^bits evenly spaced levels from the lowest to the highest number along the axis
-    ``along``."""
+    """Return the numbers, rounded to 2^bits evenly spaced levels. The levels go from the lowest to the highest number
+    along the axis ``along``."""
     low, high = numbers.amin(along, keepdim=True), numbers.amax(along, keepdim=True)
     step = ((high - low) / (2**bits - 1)).clamp(min=torch.finfo(numbers.dtype).tiny)
     return ((numbers - low) / step).round() * step + low

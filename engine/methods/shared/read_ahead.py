@@ -1,8 +1,8 @@
-"""Lets a draft model read several rows of a chain in one call, before the drafter requests them.
+"""Lets a draft model compute several rows of a chain in one call, before the drafter requests them.
 
-One call that reads several rows, each the likeliest token after the row before, costs less than one call per row. But a
-chain may stop early, and then the remaining rows were read in vain. So the number of rows depends on the lengths of the
-last chains.
+A row is the draft model's output for one token. One call that computes several rows, each for the likeliest token after
+the row before, costs less than one call per row. But a chain may stop early, and then the remaining rows were computed
+in vain. So the number of rows in a call depends on the lengths of the last chains.
 """
 
 from collections import deque
@@ -16,11 +16,11 @@ from engine.model.session import UNREAD, Session
 
 REMEMBERED = 12  # how many of the last chains are remembered
 CALL = 0.8
-"""The extra cost of a call, in units of the cost of a row; measured on two cores, where a row takes one millisecond."""
+"""The fixed cost of a call, in units of the cost of a row; measured on two cores, where a row takes one millisecond."""
 
 
 class ReadAhead:
-    """Chooses how many rows a call reads. blocks: the numbers of rows that one call can read, beside 1."""
+    """Chooses how many rows a call computes. blocks: the numbers of rows that one call can compute, besides 1."""
 
     def __init__(self, blocks: Sequence[int]) -> None:
         self._blocks = blocks
@@ -31,8 +31,9 @@ class ReadAhead:
         self._reads.append(reads)
 
     def rows(self, most: int, room: int, before: int = 0) -> int:
-        """The number of rows to read in the next call. most: the most rows that the chain may still request. room: how
-        many rows fit into the model's context. before: how many rows the chain has requested so far."""
+        """Return the number of rows to compute in the next call. most: the most rows that the chain may still request.
+        room: the number of rows that fit into the model's context. before: the number of rows that the chain has
+        requested so far."""
         fit = [1, *(block for block in self._blocks if most > 1 and block <= room)]
         lengths = [min(reads - before, most) for reads in self._reads if reads > before]
         lengths = lengths or [1 if self._reads else most]
@@ -40,15 +41,15 @@ class ReadAhead:
 
 
 def _cost(block: int, reads: int) -> float:
-    """The cost of reading ``reads`` rows: one call of ``block`` rows, then one call for each row beyond them."""
+    """Return the cost of ``reads`` rows: one call that computes ``block`` rows, then one call for each further row."""
     later = max(0, reads - block)
     return CALL + block + later * (CALL + 1)
 
 
 @dataclass(frozen=True)
 class ReadRow:
-    """A row that a draft model has read. q: [V], the law after it. state: its features [n*H]; None if the session
-    returns none."""
+    """The draft model's output for one token. q: [V], the distribution after the token. state: the features [n*H] at
+    the token; None if the session returns no features."""
 
     token: int
     q: Tensor
@@ -56,15 +57,16 @@ class ReadRow:
 
 
 def read_rows(tokens: Sequence[int], q: Tensor, states: Tensor | None) -> list[ReadRow]:
-    """The R rows of these tokens, made of q [R, V] and of states [R, n*H] or None."""
+    """Return R rows for these tokens, from q [R, V] and from states [R, n*H] or None."""
     row_states = [None] * len(tokens) if states is None else states
     return [ReadRow(*row) for row in zip(tokens, q, row_states, strict=True)]
 
 
 class RowsAhead:
-    """A chain of likeliest tokens after the text, of which the session can read several in one call.
+    """A chain of likeliest tokens after the text, of which the session can compute several rows in one call.
 
-    law: logits [R, V] -> q [R, V]. read: how many rows the last call of ``begin`` or ``take`` read.
+    law: the function from logits [R, V] to q [R, V]. read: the number of rows that the last call of ``begin`` or
+    ``take`` computed.
     """
 
     def __init__(self, session: Session, law: Callable[[Tensor], Tensor]) -> None:
@@ -78,9 +80,11 @@ class RowsAhead:
         self._asked = self._expected = self.read = 0
 
     def begin(self, tokens: Sequence[int], expected: int) -> Tensor:
-        """Read and commit these tokens, and read rows of the chain ahead if that pays. Returns q [V] after the tokens.
+        """Run the draft model over these tokens of the text and commit them; if it pays, compute rows of the chain in
+        the same call. Returns q [V] after the last of the tokens.
 
-        expected: the most rows of q that the caller will request along the chain, including this one."""
+        expected: the most rows of q that the caller will request along the chain, counting the returned one.
+        """
         if self._asked:
             self._policy.saw(self._asked)
         self.forget()
@@ -97,9 +101,9 @@ class RowsAhead:
         return self._rows.pop(0).q
 
     def take(self, token: int, parent_row: int | None, alone: bool) -> tuple[int, ReadRow] | None:
-        """The number of the chain's next row, and the row, if the row has this token and this parent. The row must have
-        been read ahead; if it pays, it is read now, together with more rows. Otherwise returns None. alone: whether the
-        caller requests only this row, so that a row read ahead saves a call."""
+        """Return the index of the chain's next row, and this row, if the row has this token and this parent. If the row
+        was not computed ahead, but it pays to compute it now together with further rows, this is done first. Otherwise
+        return None. alone: whether the caller requests only this row, so that computing it ahead saves a whole call."""
         row, self.read = self._tip + 1, 0
         if parent_row != self._tip:
             return None
@@ -111,14 +115,14 @@ class RowsAhead:
         return row, self._rows[row]
 
     def grow(self, row: int, parent_row: int, alone: bool) -> None:
-        """Append a row to the chain, after the caller has read it in a separate pass. If a node has several children,
-        only the first is appended."""
+        """Append a row to the chain, after the caller has computed it in a separate pass. If several rows have the same
+        parent, only the first of them is appended."""
         if parent_row == self._tip and self._tip + 1 >= len(self._rows):
             self._tip, self._asked = row, self._asked + alone
 
     def _read_on(self, token: int) -> None:
-        """Read the token and further rows in one call, if that pays and if no rows beside the chain were read after the
-        text."""
+        """Compute the rows of this token and of further tokens in one call. Do nothing if this does not pay, or if rows
+        outside of the chain were computed after the text."""
         if self._session.rows != len(self._rows):
             return
         count = self._policy.rows(self._expected - self._asked, self._room(0), self._asked)
@@ -127,7 +131,7 @@ class RowsAhead:
             self._keep(token, self._session.read_ahead([token], count, text=False))
 
     def _room(self, before: int) -> int:
-        """How many rows still fit into the model's context after ``before`` more tokens."""
+        """Return how many rows will still fit into the model's context after ``before`` more tokens."""
         session = self._session
         return session.model.max_context - session.length - session.rows - before
 

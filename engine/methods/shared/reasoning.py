@@ -7,17 +7,19 @@ from engine.core.exhibits import Gauge
 
 SHORT = 4  # cues of at most so many letters (yes, wait) begin many other words, so only whole words match
 ENDINGS = {"line": ("\n",), "sentence": ("\n", ".")}
-"""Kind of ending -> strings. A token ends a step if its text holds a line break, or ends with one of these strings."""
+"""Kind of ending -> strings. A token ends a reasoning step if its text contains a line break, or ends with one of these
+strings."""
 
 CUES = {
     "affirmation": ("yes", "yeah", "final answer", "confident"),
     "reflection": ("wait", "alternatively", "hold on", "another"),
     "verification": ("verify", "think again", "recap", "check"),
 }
-"""The cue words that the authors of Speculative Thinking use, by kind."""
+"""The cue words that the authors of Speculative Thinking use, by the kind of thought that they announce."""
 
 COLUMN_CUES = {"affirmation": ("answer",), "reflection": ("borrow:",)}
-"""The cue words in sums that the embedded models work in columns: one names the result, the other a borrow."""
+"""The cue words for the models that are embedded in this app. They work sums in columns; "answer" comes before the
+result, and "borrow:" before a borrow."""
 
 
 class Steps:
@@ -30,8 +32,8 @@ class Steps:
         self._known: dict[int, bool] = {}
 
     def ended(self, step: Sequence[int]) -> bool:
-        """Whether the last of these tokens ends a step. An empty sequence or white space alone is not a step. An end
-        token always ends a step, because no token drafted behind it could be accepted."""
+        """Return whether the last of these tokens ends a reasoning step. White space alone, or no token at all, is not
+        a step. An end token always ends a step, because no token drafted after it could be accepted."""
         if not step:
             return False
         if step[-1] in self._end_tokens:
@@ -52,8 +54,8 @@ class Steps:
 
 
 def cue_in(text: str, kinds: dict[str, tuple[str, ...]]) -> tuple[str, str] | None:
-    """The first cue word in this text, by the order of ``kinds``, as (kind, cue); None if there is none. Cues match
-    whole words, but a cue of more than four letters may have an ending (\"checking\")."""
+    """Return the first cue word found in this text, in the order of ``kinds``, as (kind, cue); None if the text has
+    none. Cues match whole words, but a cue of more than four letters may have an ending ("checking" for "check")."""
     for kind, cues in kinds.items():
         for cue in cues:
             if re.search(_pattern(cue), text, re.IGNORECASE):
@@ -68,8 +70,8 @@ def _pattern(cue: str) -> str:
 
 
 def share_written(written: dict[str, int]) -> Gauge:
-    """The gauge of the share of the text that the small model wrote. written: "small" and "large" -> number of
-    tokens."""
+    """Return a gauge of the share of the text that the small model wrote. written: "small" or "large" -> the number of
+    tokens that this model wrote."""
     note = "Lossy: what it wrote need not be what the large model would have written."
     value = written["small"] / max(1, sum(written.values()))
     return Gauge("Share of the text written by the small model", value, note=note)

@@ -1,11 +1,11 @@
-"""Base class of drafters without a model that remember tokens which the target wrote or considered."""
+"""Base class of drafters without a model that store tokens which the target wrote or considered."""
 
 from engine.core.drafter import Drafter
 
 
 class RememberingDrafter(Drafter):
-    """A drafter with a store in the visitor's memory. The store's key must contain ``_target``, the target's folder or
-    name."""
+    """A drafter that keeps a store in the visitor's memory, so that later texts can use it. The key of the store must
+    contain ``_target``, the target's folder or name."""
 
     learns = True
     draw_kinds = ("one_hot",)

@@ -1,7 +1,7 @@
-"""Base class of chains by a draft model that sees only a part of the target's picture.
+"""Base class of drafters of chains whose draft model sees only a part of the target's picture.
 
-The target sees the whole picture and verifies every token, so patches that the draft model lacks can only cost
-acceptance.
+The target sees the whole picture and verifies every token. So the patches that the draft model does not see can lower
+the acceptance, but never change the text.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ TITLE = "Patches that the draft sees"
 
 @dataclass(frozen=True)
 class SeenPart:
-    """The draft model's input in place of the picture. model: the draft model with the rows that stand for the picture.
-    tokens: the tokens of these rows. weights: the weight of every patch in these rows; 0 if the patch is not seen."""
+    """The draft model's input in place of the picture. The picture is replaced by rows, each an embedding that stands
+    for one or more patches. model: the draft model with these rows. tokens: the tokens at the positions of these rows.
+    weights: the weight of every patch in these rows; 0 if the patch is not seen."""
 
     model: CaptionsModel
     tokens: Sequence[int]
@@ -30,8 +31,8 @@ class SeenPart:
 
 
 class PartSeenChain(DraftChain):
-    """A chain whose draft model sees a part of the picture. On a text without a picture, or with a draft model that
-    reads no pictures, it drafts exactly as ``chain``."""
+    """A chain drafter whose draft model sees a part of the picture. For a text without a picture, or with a draft model
+    that takes no pictures, it drafts exactly as the drafter ``chain`` does."""
 
     about_pictures = True
     seen: SeenPart | None = None
@@ -54,8 +55,8 @@ class PartSeenChain(DraftChain):
 
     @abstractmethod
     def look(self, start: Start) -> SeenPart | None:
-        """The part of the picture that the draft model sees; None if it sees no patch. Called only if there is a
-        picture."""
+        """Return the part of the picture that the draft model sees; None if it sees no patch. Called only for a text
+        with a picture."""
 
     def propose(self, context, max_depth):
         tree = super().propose(self._of_draft(context), max_depth)
@@ -63,7 +64,7 @@ class PartSeenChain(DraftChain):
         return tree
 
     def _of_draft(self, context: Sequence[int]) -> Sequence[int]:
-        """The text as the draft model reads it: the tokens of its rows for the picture in place of the target's patch
+        """Return the text with the tokens of the draft model's rows for the picture in place of the target's patch
         tokens."""
         if self.seen is None:
             return context

@@ -1,6 +1,7 @@
-"""The interface of selectors: a selector chooses the keys and values of a layer that a draft pass reads.
+"""The interface of selectors: a selector chooses the keys and values of a layer that a draft pass uses.
 
-Letters in shapes: H query heads, Hkv heads of keys, T columns, C columns that are read, R rows, D head size.
+A column of the KV cache holds the key and the value of one token. Letters in shapes: H query heads, Hkv key/value
+heads, T columns, C chosen columns, R rows (new tokens), D head size.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ POOL = 7  # window over which scores are pooled, so that neighbours of a good ke
 
 
 class Queries:
-    """Records the queries that the layers compute in passes over rows, layer by layer."""
+    """Records the queries that each layer of a model computes in passes over rows."""
 
     def __init__(self) -> None:
         self._parts: dict[int, list[Tensor]] = {}
@@ -30,17 +31,19 @@ class Queries:
         self._parts.setdefault(layer, []).append(queries[0])
 
     def taken(self) -> dict[int, Tensor]:
-        """Returns layer -> the queries [H, R, D] of all rows recorded since the last call, and forgets them."""
+        """Return a dictionary, layer -> the queries [H, R, D] of all rows recorded since the last call, and forget
+        them."""
         parts, self._parts = self._parts, {}
         return {layer: torch.cat(rows, 1) for layer, rows in parts.items()}
 
 
 class Past:
-    """A text as selectors see it. tokens: up to the root. session: the target's, which has read all of them but the
-    root.
+    """A text as selectors see it. tokens: the text up to the root. session: the target's session, which holds keys and
+    values of all these tokens but the root.
 
-    piece: token -> its text; None if the target has no tokenizer. continuation: count -> the next ``count`` tokens by a
-    draft model. draft: returns a draft model's session that has read the text; None if there is no draft model.
+    piece: a function from a token to its string; None if the target has no tokenizer. continuation: a function from a
+    count to the next ``count`` tokens by a draft model. draft: a function that returns a draft model's session after a
+    pass over the text; None if there is no draft model.
     """
 
     def __init__(
@@ -55,14 +58,14 @@ class Past:
         self.piece, self.continuation, self.draft = piece, continuation, draft
 
     def queries(self, count: int, after: Sequence[int] = ()) -> tuple[dict[int, Tensor], int]:
-        """Layer -> the target's queries [H, R, D] of the last ``count`` tokens of the text and of the tokens ``after``
-        it, and the place of the first of these tokens."""
+        """Compute the target's queries for the last ``count`` tokens of the text and for the tokens ``after`` the text.
+        Returns a dictionary, layer -> queries [H, R, D], and the position of the first of these tokens."""
         return self.queries_of(self.session, count, after)
 
     def queries_of(
         self, session: Session, count: int, after: Sequence[int] = ()
     ) -> tuple[dict[int, Tensor], int]:
-        """Like ``queries``, but by the model of ``session``, which must have read the text."""
+        """Like ``queries``, but for the model of ``session``, which must hold keys and values of the text."""
         first = max(0, min(len(self.tokens) - count, session.length))
         watch = Queries()
         read_again(session, [*self.tokens[first:], *after], first, watch)
@@ -70,47 +73,49 @@ class Past:
 
 
 class Selector(ABC):
-    """Chooses the columns that a draft pass reads, for one text. The choice changes at most once per step."""
+    """Chooses the columns that a draft pass uses, for one text. The choice changes at most once per step."""
 
     key: ClassVar[str]
     claim: ClassVar[str]
-    """The paper's claim, in a few words."""
+    """What the paper claims for its selector, in a few words."""
 
     needs_draft: ClassVar[bool] = False
     """Whether the selector needs a draft model."""
 
     follows: ClassVar[bool] = False
-    """Whether ``learn`` is called with the queries of accepted tokens."""
+    """Whether ``learn`` must be called with the queries of accepted tokens."""
 
     def __init__(self, budget: int, sinks: int) -> None:
-        """budget: how many columns of each layer a draft pass reads. sinks: how many of the first tokens are always
-        read."""
+        """budget: the number of columns that a draft pass uses in each layer. sinks: the number of tokens at the
+        beginning of the text whose columns are always used."""
         self.budget, self.sinks = budget, sinks
 
     def begin(self, past: Past) -> None:
-        """Prepare for a text whose prompt was read. The default does nothing."""
+        """Prepare for a text after the target's pass over its prompt. The default does nothing."""
 
     def learn(self, queries: Mapping[int, Tensor], tokens: Sequence[int]) -> None:
-        """Learn from a step. tokens: the R tokens that were drafted and accepted. queries: layer -> their queries [H,
-        R, D]."""
+        """Learn from a step. tokens: the R drafted tokens that were accepted. queries: layer -> the target's queries
+        [H, R, D] of these tokens."""
 
     @abstractmethod
     def changes(self, past: Past) -> bool:
-        """Whether columns must be chosen anew for the next draft. If not, it reads the last choice and the columns
-        written since."""
+        """Return whether columns must be chosen anew for the next draft. If not, the draft uses the last choice, and
+        the columns written since then."""
 
     @abstractmethod
     def chosen(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """All keys and values of a layer, each [1, Hkv, T, D] -> the keys and values that a draft pass reads, each
-        [1, Hkv, C, D]."""
+        """Choose from all keys and values of a layer, each [1, Hkv, T, D], the keys and values that a draft pass uses,
+        each [1, Hkv, C, D]."""
 
     @abstractmethod
     def share(self, length: int) -> float:
-        """The share of the bytes of keys and values that a draft pass reads, for a text of ``length`` tokens."""
+        """Return the bytes of keys and values that a draft pass uses, as a share of all bytes, for a text of ``length``
+        tokens."""
 
 
 class ColumnSelector(Selector):
-    """A selector that reads chosen columns unchanged. places: layer -> the columns [Hkv, C] that were last chosen."""
+    """A selector that chooses columns and does not change their numbers. places: layer -> the columns [Hkv, C] that
+    were last chosen."""
 
     def __init__(self, budget: int, sinks: int) -> None:
         super().__init__(budget, sinks)
@@ -129,18 +134,18 @@ class ColumnSelector(Selector):
 
     @abstractmethod
     def columns(self, layer: int, keys: Tensor) -> Tensor:
-        """The columns to read of a layer with keys [Hkv, T, D], as [Hkv, C], or [C] for all heads alike. Called only if
-        T exceeds the budget."""
+        """Return the columns to use in a layer with keys [Hkv, T, D], as indices [Hkv, C], or [C] for all heads alike.
+        Called only if T exceeds the budget."""
 
     def share(self, length):
         return (min(self._length, self.budget) + length - self._length) / length
 
 
 def attention(queries: Tensor, keys: Tensor, first: int) -> Tensor:
-    """Causal attention weights of R rows over T columns, [Hkv, R * H / Hkv, T].
+    """Return causal attention weights of R rows on T columns, [Hkv, R * H / Hkv, T].
 
-    queries: [H, R, D], already scaled. keys: [Hkv, T, D]. first: the place of the first row; each row sees the columns
-    up to its own place.
+    queries: [H, R, D], already scaled. keys: [Hkv, T, D]. first: the position of the first row; each row attends to the
+    columns up to its own position.
     """
     heads, length, width = keys.shape
     rows = queries.shape[1]
@@ -152,18 +157,19 @@ def attention(queries: Tensor, keys: Tensor, first: int) -> Tensor:
 
 
 def pooled(scores: Tensor) -> Tensor:
-    """Scores [Hkv, T] -> [Hkv, T]: each score is replaced by the largest in a window of ``POOL`` columns around it."""
+    """Return scores [Hkv, T] in which each score is replaced by the largest score in a window of ``POOL`` columns
+    around it."""
     return F.max_pool1d(scores[:, None], POOL, 1, POOL // 2)[:, 0]
 
 
 def recent(length: int, count: int, device: torch.device) -> Tensor:
-    """The numbers of the last ``count`` of ``length`` columns, [count]."""
+    """Return the indices of the last ``count`` of ``length`` columns, [count]."""
     return torch.arange(length - count, length, device=device)
 
 
 def best_and_recent(scores: Tensor, budget: int, last: int) -> Tensor:
-    """The ``last`` last columns, and the best of the columns before them by scores [Hkv, T]: in total ``budget``
-    columns, as [Hkv, budget] in ascending order."""
+    """Return the indices of ``budget`` columns, [Hkv, budget], in ascending order: the last ``last`` columns, and those
+    of the columns before them with the highest scores. scores: [Hkv, T]."""
     heads, length = scores.shape
     best = scores[:, : length - last].topk(budget - last).indices
     return torch.cat([best.sort().values, recent(length, last, scores.device).expand(heads, -1)], 1)

@@ -1,9 +1,9 @@
-"""SentenceKV: reads the sentences whose mean key is nearest to the mean query of the sentence that is being written.
+"""SentenceKV: uses the sentences whose mean key is nearest to the mean query of the sentence that is being written.
 
-Zhu et al., SentenceKV: Efficient LLM Inference via Sentence-Level Semantic KV Caching (COLM 2025). Of a sentence of the
-prompt, only tokens to which the end of the prompt attends can be chosen; of a sentence written since, all tokens. The
-paper reads all columns while the new sentence has one token. Here the query of the sentence before is used until the
-new sentence has its own.
+Zhu et al., SentenceKV: Efficient LLM Inference via Sentence-Level Semantic KV Caching (COLM 2025). In sentences of the
+prompt, only tokens to which the end of the prompt attends can be chosen; in sentences written later, all tokens can be
+chosen. While the new sentence has only one token, the paper uses all columns. Here the mean query of the sentence
+before is used until the new sentence has queries of its own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -82,7 +82,7 @@ class SentenceKV(ColumnSelector):
         return torch.cat([next(ends), chosen, next(ends)], 1)
 
     def _sentences(self, length: int) -> list[int]:
-        """For each of the ``length`` columns, the number of its sentence."""
+        """Return, for each of the ``length`` columns, the number of the sentence to which its token belongs."""
         numbers, start = [], 0
         for number, end in enumerate(self.ends):
             numbers += [number] * (end - start)
@@ -90,7 +90,8 @@ class SentenceKV(ColumnSelector):
         return numbers + [len(self.ends)] * (length - start)
 
     def _mean_keys(self, layer: int, keys: Tensor) -> Tensor:
-        """The mean key of each finished sentence, [Hkv, sentences, D]. New sentences' means are computed and stored."""
+        """Return the mean key of each finished sentence, [Hkv, sentences, D]. Means that were not computed yet are
+        computed and stored."""
         means = self._means.get(layer, keys.new_zeros(keys.shape[0], 0, keys.shape[2]))
         starts = [0, *self.ends]
         new = range(means.shape[1], len(self.ends))
@@ -99,7 +100,7 @@ class SentenceKV(ColumnSelector):
         return self._means[layer]
 
     def _may(self, layer: int, keys: Tensor) -> Tensor:
-        """The columns that can be chosen, bool [Hkv, T]; see the module's docstring."""
+        """Return which columns can be chosen, bool [Hkv, T]; the module's docstring gives the rule."""
         heads, length, _ = keys.shape
         offered = self._offered.get(layer)
         if offered is None:

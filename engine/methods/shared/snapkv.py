@@ -1,7 +1,7 @@
-"""SnapKV: reads the columns to which the end of the prompt attends, and all columns written later.
+"""SnapKV: uses the columns to which the end of the prompt attends, and all columns written later.
 
-Li et al., SnapKV: LLM Knows What You are Looking for Before Generation (NeurIPS 2024); as a draft's cache: Chen et al.,
-MagicDec (2024).
+Li et al., SnapKV: LLM Knows What You are Looking for Before Generation (NeurIPS 2024). Chen et al., MagicDec (2024),
+use it for drafting.
 """
 
 from engine.methods.shared.selector import (

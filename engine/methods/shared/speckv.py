@@ -1,8 +1,9 @@
-"""SpecKV: reads the columns to which the answer is expected to attend, judged by an answer that a draft model writes.
+"""SpecKV: uses the columns to which the answer is expected to attend, estimated from an answer that a draft model
+writes.
 
-Galim et al., Draft-based Approximate Inference for LLMs (ICLR 2026). The target reads the draft model's continuation once,
-behind the prompt. The columns to which the rows of the continuation and of the prompt's end attend are chosen, as ``snapkv``
-chooses the columns to which the prompt's end attends.
+Galim et al., Draft-based Approximate Inference for LLMs (ICLR 2026). The target is run once over the draft model's
+continuation of the prompt. Chosen are the columns to which the end of the prompt and this continuation attend. In
+contrast, ``snapkv`` chooses columns by the end of the prompt alone.
 """
 
 from torch import Tensor
@@ -34,5 +35,5 @@ class SpecKV(ColumnSelector):
         return best_and_recent(self.scores(layer, keys), self.budget, last)
 
     def scores(self, layer: int, keys: Tensor) -> Tensor:
-        """The score of each column, at most 1: keys [Hkv, T, D] of a layer -> scores [Hkv, T]."""
+        """Return the score of each column, at most 1: keys [Hkv, T, D] of a layer -> scores [Hkv, T]."""
         return pooled(attention(self._queries.pop(layer), keys, self._first).amax(1))

@@ -1,8 +1,9 @@
-"""Selects the prompt's tokens to which a draft model attends, and among these the columns to which the draft's answer attends.
+"""SpecPC and SpecKV-PC: use columns of the prompt's tokens to which a draft model attends.
 
-Galim et al., Draft-based Approximate Inference for LLMs (ICLR 2026): SpecPC, and SpecKV-PC, which applies SpecPC and
-then SpecKV. In the paper the target reads the selected tokens as a shorter prompt. Here the target has read the whole
-prompt, and sees the columns of the selected tokens at their places.
+Galim et al., Draft-based Approximate Inference for LLMs (ICLR 2026). SpecPC uses the columns of these tokens. SpecKV-PC
+chooses, among these tokens, the columns to which the draft model's answer attends (``speckv``). In the paper the target
+gets the chosen tokens as a shorter prompt. Here the target was run over the whole prompt, and a draft pass uses the
+columns of the chosen tokens at their original positions.
 """
 
 import torch
@@ -23,8 +24,9 @@ WIDER = 4  # how many tokens the first choice passes to the second, as a multipl
 
 
 def asked_by_draft(past: Past) -> Tensor:
-    """The draft model's attention to each of the T columns, [T]: the largest weight from a token of the prompt's end,
-    over all heads of the upper half of its layers. Weights from later tokens count more."""
+    """Return the draft model's attention to each of the text's T columns, [T]: the largest attention weight from any
+    token at the end of the prompt, over all heads in the upper half of the draft model's layers. Weights from later
+    tokens are multiplied by larger factors."""
     session, length = past.draft(), past.session.length
     check_views(session.model)
     queries, first = past.queries_of(session, OBSERVERS)

@@ -1,8 +1,8 @@
 """Spells each token of the target as a run of the draft model's tokens, for two byte-level tokenizers.
 
-Both tokenizers write the same bytes, so each token of the target is a run of the draft model's tokens. If the run has
-one token, both vocabularies share that token. The draft model reads a text as the runs of its target tokens, one after
-the other, so every end of a target token is also an end of a draft token.
+Both tokenizers write the same bytes, so each token of the target can be spelled as a run of draft tokens. If this run
+has one token, both vocabularies share the token. The input of the draft model is the run of each target token, one run
+after the other. So every end of a target token is also an end of a draft token.
 """
 
 import json
@@ -26,10 +26,10 @@ BYTES = 256
 class Spelling:
     """The spelling of a target's vocabulary in a draft model's vocabulary.
 
-    runs: for each target token, its run of draft tokens; () if it cannot be spelled. pieces: for each draft token, its
-    text, for display. written, drafted: for each target token and for each draft token, its letters; () for a special
-    token that only one tokenizer has. Letters 0 to 255 are the bytes, the next ones the special tokens that both
-    tokenizers have. letters: the number of different letters.
+    A letter is a number that stands for a piece of text: 0 to 255 are the bytes, the next numbers are the special
+    tokens that both tokenizers have. runs: for each target token, its run of draft tokens; () if it cannot be spelled.
+    pieces: for each draft token, its text, for display. written: for each target token, its letters; () for a special
+    token that only one tokenizer has. drafted: the same for each draft token. letters: the number of different letters.
     """
 
     runs: tuple[Run, ...]
@@ -39,12 +39,13 @@ class Spelling:
     letters: int = 0
 
     def spelled(self, tokens: Iterable[int]) -> list[int]:
-        """The draft tokens that spell these target tokens; token 0 stands for a target token that cannot be spelled."""
+        """Return the draft tokens that spell these target tokens. A target token that cannot be spelled becomes draft
+        token 0."""
         return [part for token in tokens for part in self.runs[token] or (0,)]
 
     @cached_property
     def same(self) -> dict[int, int]:
-        """Draft token -> target token, for tokens that both vocabularies share (runs of one token)."""
+        """Draft token -> target token, for the tokens that both vocabularies share (their run has one token)."""
         return {run[0]: token for token, run in enumerate(self.runs) if len(run) == 1}
 
     @cached_property
@@ -53,14 +54,14 @@ class Spelling:
 
     @cached_property
     def _firsts(self) -> tuple[Tensor, Tensor]:
-        """The N target tokens that can be spelled, [N], and the first token of the run of each, [N]."""
+        """The N target tokens that can be spelled, [N], and for each of them the first draft token of its run, [N]."""
         spelled_tokens = [(token, run[0]) for token, run in enumerate(self.runs) if run]
         tokens, firsts = zip(*spelled_tokens, strict=True)
         return torch.tensor(tokens), torch.tensor(firsts)
 
     def first_law(self, p: Tensor, rows: int) -> Tensor:
-        """The law of the first draft token of a target token's run, if the target token has the law p: p [..., V] ->
-        [..., rows]. rows: the size of the draft model's vocabulary."""
+        """Return the distribution of the first draft token of the next target token's run. p: [..., V], the
+        distribution of this target token. rows: the size of the draft model's vocabulary. The result is [..., rows]."""
         tokens, firsts = (table.to(p.device) for table in self._firsts)
         return p.new_zeros(*p.shape[:-1], rows).index_add_(-1, firsts, p[..., tokens])
 
@@ -74,11 +75,13 @@ class ForeignDraft:
 
 
 def spelling_of(target, draft, rows: tuple[int, int], names: tuple[str, str]) -> Spelling:
-    """The spelling for two tokenizers, of the target and of the draft. rows: the vocabulary sizes of both models'
-    heads. names: the names of both models, for messages.
+    """Return the spelling of a target's vocabulary in a draft model's vocabulary. target, draft: the two tokenizers.
+    rows: the vocabulary sizes of the heads of the target and the draft model. names: the names of the target and the
+    draft model, for messages.
 
-    Raises UserError if a tokenizer is not byte-level, if the draft's tokenizer cannot write a token of the target, or
-    if it uses a token that its model lacks."""
+    Raises UserError if a tokenizer is not byte-level, if the draft model's tokenizer cannot write a token of the
+    target, or if it uses a token that the draft model's head lacks.
+    """
     for tokenizer, name in zip((target, draft), names, strict=True):
         if not _byte_level(tokenizer):
             raise UserError(
@@ -108,14 +111,14 @@ def spelling_of(target, draft, rows: tuple[int, int], names: tuple[str, str]) ->
 
 
 def _specials(tokenizer) -> dict[str, int]:
-    """Text -> token, for the special tokens of a tokenizer."""
+    """Return text -> token, for the special tokens of a tokenizer."""
     special = {*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder}
     return {piece: token for piece, token in tokenizer.get_vocab().items() if token in special}
 
 
 def _letters(tokenizer, rows: int, shared: Sequence[str]) -> tuple[Letters, ...]:
-    """For each of ``rows`` tokens of a tokenizer, its letters; see ``Spelling``. shared: the texts of the special
-    tokens that are letters."""
+    """Return, for each of the first ``rows`` tokens of a tokenizer, its letters (see ``Spelling``). shared: the texts
+    of the special tokens that both tokenizers have."""
     byte_of = {character: byte for byte, character in bytes_to_unicode().items()}
     special, letters = _specials(tokenizer), [()] * rows
     for piece, token in tokenizer.get_vocab().items():

@@ -1,4 +1,5 @@
-"""The context of a block-diffusion drafter on CUDA: its passes run on static buffers and are captured."""
+"""The context of a block-diffusion drafter on CUDA: its passes run on static buffers and are captured as CUDA
+graphs."""
 
 from __future__ import annotations
 
@@ -32,12 +33,12 @@ MOST_READ = 32  # the most rows of features in a captured pass; more rows, as of
 
 
 class BlockBuffers(BufferSet):
-    """A set of static buffers and captured passes for one text. Letters in shapes as in
+    """A set of static buffers and captured passes for one text. The letters in shapes are those of
     ``engine.methods.shared.dflash_model``."""
 
     def read(self, features: Tensor, length: int) -> None:
-        """Write the keys and values of T committed tokens with these features [T, n*H] behind the first ``length``
-        columns."""
+        """Compute the keys and values of T committed tokens from their features [T, n*H], and write them to the buffers
+        after the first ``length`` columns."""
         count = len(features)
         if not count:
             return
@@ -60,8 +61,8 @@ class BlockBuffers(BufferSet):
         self._run(key)
 
     def denoise(self, embeddings: Tensor, length: int) -> Tensor:
-        """Run a block behind the first ``length`` columns, which do not change: embeddings [B, H] -> hidden states [B,
-        H]."""
+        """Run a block that follows the first ``length`` columns: embeddings [B, H] -> hidden states [B, H]. These
+        columns are not changed."""
         count = len(embeddings)
         size = Size(count, power_of_two(-(-count // WORD)))
         self.cache.length = length
@@ -84,10 +85,10 @@ class BlockBuffers(BufferSet):
         choice: OneEach,
         drawn: Tensor | None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Denoise a block of these tokens behind the first ``length`` columns, which do not change, and choose its
-        drafted tokens. Returns the chosen tokens, and their laws q or None, both on the device.
+        """Denoise a block of these tokens after the first ``length`` columns, which are not changed, and choose the
+        block's drafted tokens. Returns the chosen tokens, and their distributions q or None, both on the device.
 
-        drawn: uniform random numbers for the first rows of the choice, or for all of them; None at temperature 0.
+        drawn: uniform random numbers for the first of the drafted tokens, or for all of them; None at temperature 0.
         """
         count = len(tokens)
         size = Size(count, power_of_two(-(-count // WORD)))
@@ -109,13 +110,14 @@ class BlockBuffers(BufferSet):
 
 
 def _rows(length: int, count: int, tokens: Sequence[int] = ()) -> DeviceRows:
-    """The input rows of a block behind ``length`` columns: ``count`` consecutive rows, each of which sees all of
-    them."""
+    """Return the input rows of a block after ``length`` columns: ``count`` consecutive rows, each of which attends to
+    all rows of the block."""
     return DeviceRows(tokens or [0] * count, length, range(count), [(1 << count) - 1] * count)
 
 
 def _read_plainly(drafter: DFlashModel, features: Tensor, cache: StaticCache) -> None:
-    """Append the keys and values for any number of features [T, n*H] to the cache, in an uncaptured pass."""
+    """Compute keys and values from any number of features [T, n*H] and append them to the cache, in a pass that is not
+    captured."""
     first = cache.length
     places = torch.arange(first, first + len(features), device=features.device)
     fresh = drafter.context_kv(drafter.project(features), places)
@@ -124,8 +126,8 @@ def _read_plainly(drafter: DFlashModel, features: Tensor, cache: StaticCache) ->
 
 
 def read(drafter: DFlashModel, inputs: StepInputs, features: Tensor, cache: StaticCache) -> None:
-    """Write the keys and values for features [R, n*H] to the cache. Columns of padded rows are overwritten by the next
-    pass."""
+    """Compute keys and values from features [R, n*H] and write them to the cache. Padding rows write columns, too; the
+    next pass overwrites these."""
     mask = StaticMask(inputs, cache.capacity)
     fresh = drafter.context_kv(drafter.project(features), mask.row_positions[0])
     with cache.written_at(mask.columns):
@@ -136,7 +138,8 @@ def read(drafter: DFlashModel, inputs: StepInputs, features: Tensor, cache: Stat
 def denoise(
     drafter: DFlashModel, inputs: StepInputs, embeddings: Tensor, cache: StaticCache
 ) -> Tensor:
-    """Like ``DFlashModel.forward_block``, on whole static buffers: embeddings [B, H] -> hidden states [B, H]."""
+    """Like ``DFlashModel.forward_block``, but on static buffers of full size: embeddings [B, H] -> hidden states [B,
+    H]."""
     mask = StaticMask(inputs, cache.capacity)
     turn = drafter.turn(mask.row_positions[0])
     rows = embeddings
@@ -155,15 +158,16 @@ def draft(
     choice: OneEach,
     drawn: Tensor,
 ) -> tuple[Tensor, Tensor | None]:
-    """Denoise the block of ``inputs.tokens``, the root first, and choose the drafted tokens. Returns the tokens, and q
-    or None."""
+    """Denoise the block of ``inputs.tokens``, the root first, and choose the drafted tokens. Returns the tokens, and
+    their distributions q or None."""
     hidden = denoise(drafter, inputs, target.embed(inputs.tokens[0]), cache)
     first = drafter.config.first_row
     return choice(drafter.head_beside(target)(hidden[first : first + choice.length]), drawn)
 
 
 def _attend(attention: DFlashAttention, rows: Tensor, turn, mask: StaticMask, own) -> Tensor:
-    """Attention of block rows [B, H] over the columns before them and over each other -> [B, H]."""
+    """Return the attention output of the block's rows [B, H], which attend to the columns before the block and to each
+    other."""
     queries = attention.queries(rows, *turn)
     fresh = (part[None] for part in attention.keys_values(rows, *turn))
     keys, values = own.update(*fresh)
@@ -177,8 +181,9 @@ def buffer_sets_of(drafter: DFlashModel) -> BufferSets:
 
 
 def static_contexts(drafter: DFlashModel):
-    """A function that makes contexts on the drafter's buffer sets. If passes cannot be captured, which is logged, it
-    makes ``ModuleContext``s instead, because they are faster than uncaptured static passes."""
+    """Return a function that makes contexts on the drafter's sets of buffers. If passes cannot be captured, which is
+    logged elsewhere, the function makes ``ModuleContext``s instead, because static passes that are not captured are
+    slower."""
     sets = buffer_sets_of(drafter)
     return lambda drafter: StaticContext(sets) if sets.usable else ModuleContext(drafter)
 
@@ -199,7 +204,7 @@ class StaticContext(BlockContext):
 
     def draft(self, tokens, target, choice, drawn):
         """Denoise a block of tokens (the root, then masks) and choose its drafted tokens, in one replay of a captured
-        pass. Returns the tokens, and q or None."""
+        pass. Returns the tokens, and their distributions q or None."""
         return self._buffers.draft(tokens, self._length, target, choice, drawn)
 
 
@@ -207,10 +212,11 @@ class StaticContext(BlockContext):
 def choose(
     reader: BlockReader, root: int, choice: OneEach, drawn: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
-    """Denoise a block behind the committed tokens and choose its drafted tokens. Returns the tokens, and q or None, on
-    the device.
+    """Denoise a block after the committed tokens and choose its drafted tokens. Returns the tokens, and their
+    distributions q or None, on the device.
 
-    drawn: uniform random numbers on the host, one for each row that will be used; None if no token is drawn.
+    drawn: uniform random numbers on the host, for the first of the drafted tokens or for all of them; None if no token
+    is drawn.
     """
     context, target = reader.context, reader.target
     if isinstance(context, StaticContext):

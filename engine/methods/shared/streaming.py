@@ -1,7 +1,7 @@
-"""StreamingLLM: reads the first columns of the text and the most recent ones.
+"""StreamingLLM: uses the first columns of the text and the most recent columns.
 
-Xiao et al., Efficient Streaming Language Models with Attention Sinks (ICLR 2024); as a draft's cache: Sun et al., TriForce
-(2024), and Chen et al., MagicDec (2024).
+Xiao et al., Efficient Streaming Language Models with Attention Sinks (ICLR 2024). Sun et al., TriForce (2024), and Chen
+et al., MagicDec (2024), use it for drafting.
 """
 
 import torch

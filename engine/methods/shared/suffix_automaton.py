@@ -1,10 +1,10 @@
 """A suffix automaton: an index of all runs of tokens in one or several texts, with counts of the tokens that follow
 each run.
 
-Blumer et al., The Smallest Automaton Recognizing the Subwords of a Text (1985): a state stands for all runs of tokens
-that end at the same places. The automaton has at most two states and three transitions per token, and reading one more
-token takes constant time on average. The link of a state leads to the state of the longest suffix of its runs that also
-ends at other places.
+Blumer et al., The Smallest Automaton Recognizing the Subwords of a Text (1985). A state stands for all runs of tokens
+that end at the same set of positions; each of these runs is a suffix of the longest one. A still shorter suffix also
+ends at other positions, and the longest such suffix belongs to another state: the link of a state leads to that state.
+The automaton has at most two states and three transitions per token, and adding a token takes constant time on average.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,8 @@ STATE_BYTES, TRANSITION_BYTES = 320, 90  # measured with sys.getsizeof on CPytho
 
 @dataclass(frozen=True)
 class Match:
-    """A suffix of the context that occurs in the automaton's texts. state: its state. length: in tokens."""
+    """A suffix of the context that occurs in the automaton's texts. state: the state that stands for it. length: its
+    number of tokens."""
 
     state: int
     length: int
@@ -40,7 +41,7 @@ class SuffixAutomaton:
         return len(self) * STATE_BYTES + self.transitions * TRANSITION_BYTES
 
     def separate(self) -> None:
-        """End the current text, so that no run crosses into the next text."""
+        """End the current text, so that no run continues from this text into the next."""
         self._last = START
 
     def read(self, tokens: Sequence[int]) -> None:
@@ -49,7 +50,7 @@ class SuffixAutomaton:
             self._count_occurrence()
 
     def _extended(self, token: int) -> int:
-        """Extend the current text by this token; returns the state of the whole text."""
+        """Append this token to the current text; returns the state that stands for the whole text."""
         state_after = self.next[self._last].get(token)
         if state_after is not None:  # an earlier text begins with the same tokens
             return self._exactly(self._last, state_after, token)
@@ -65,8 +66,9 @@ class SuffixAutomaton:
         return new
 
     def _exactly(self, state: int, target: int, token: int) -> int:
-        """The state that ``token`` leads to from ``state``, for runs of length ``length[state] + 1`` at most. This is
-        ``target``; but if ``target`` also stands for longer runs, a new state is split off for the shorter runs."""
+        """Return a state for ``token`` after the runs of ``state``, of length ``length[state] + 1`` at most. This is
+        ``target``, to which the transition leads. But if ``target`` also stands for longer runs, a new state is split
+        off for the shorter runs and returned."""
         if self.length[target] == self.length[state] + 1:
             return target
         part = self._state(self.length[state] + 1)
@@ -87,7 +89,8 @@ class SuffixAutomaton:
         return len(self.next) - 1
 
     def _count_occurrence(self) -> None:
-        """Add 1 to the count of every suffix of the current text, along at most ``WALK`` links."""
+        """Add 1 to the count of each state that stands for a suffix of the current text, along at most ``WALK``
+        links."""
         state = self._last
         for _ in range(WALK):
             if state == START:
@@ -96,13 +99,13 @@ class SuffixAutomaton:
             state = self.link[state]
 
     def repeated(self) -> Match:
-        """The longest suffix of the current text that also occurs earlier."""
+        """Return the longest suffix of the current text that also occurs earlier."""
         state = max(self.link[self._last], START)
         return Match(state, self.length[state])
 
     def follow(self, match: Match, token: int) -> Match:
-        """The longest suffix of a context, extended by ``token``, that occurs in the automaton's texts. match: the
-        longest such suffix of the context without ``token``."""
+        """Return the longest suffix of the context after ``token`` is appended that occurs in the automaton's texts.
+        match: the longest such suffix before ``token`` is appended."""
         state, length = match.state, match.length
         while state != START and token not in self.next[state]:
             state = self.link[state]
@@ -112,7 +115,8 @@ class SuffixAutomaton:
         return Match(START, 0)
 
     def shorter(self, match: Match) -> Iterator[Match]:
-        """Yields the match, and then those of its suffixes that also end at other places, the longest first."""
+        """Yield the match, and then its shorter suffixes that also end at other positions in the texts, the longest
+        first."""
         state, length = match.state, match.length
         while state != START:
             yield Match(state, length)
@@ -120,5 +124,5 @@ class SuffixAutomaton:
             length = self.length[state]
 
     def followers(self, state: int) -> dict[int, int]:
-        """The transitions of a state: token -> the next state."""
+        """Return the transitions of a state: next token -> next state."""
         return self.next[state]

@@ -1,12 +1,12 @@
 """Drafts the most frequent continuations of the text's last tokens, copied from this text and from earlier texts.
 
-SuffixDecoding (Oliaro et al., SuffixDecoding: Extreme Speculative Decoding for Emerging AI Applications, NeurIPS 2025):
-one index holds the running text (prompt and output), another one the earlier texts. The end of the text is looked up in
-both. Below each match a tree grows greedily, always at the node with the highest estimated chance. The chance of a node
-is the product, along its path, of the share of occurrences in which its token followed. A match of p tokens gets at
-most ``offset`` + ``factor`` * p nodes. The tree with the largest sum of chances is drafted. Both indices are suffix
-automata (as in SAM Decoding, Hu et al., 2024) instead of the paper's suffix trees; they hold the same runs and counts
-in less memory.
+SuffixDecoding (Oliaro et al., SuffixDecoding: Extreme Speculative Decoding for Emerging AI Applications, NeurIPS 2025).
+One index holds the current text (prompt and output), another the earlier texts. The end of the text is looked up in
+both. A tree of continuations is grown for each match, always at the node with the highest estimated chance. Each token
+has a share: how often it followed the tokens before it, among all tokens that did. The chance of a node is the product
+of these shares along its path. The tree of a match of p tokens has at most ``offset`` + ``factor`` * p nodes. The tree
+with the largest sum of chances is drafted. Both indices are suffix automata (as in SAM Decoding, Hu et al., 2024)
+instead of the paper's suffix trees; they hold the same runs and counts in less memory.
 """
 
 import heapq
@@ -23,7 +23,7 @@ from engine.methods.shared.remembering import RememberingDrafter
 from engine.methods.shared.suffix_automaton import START, Match, SuffixAutomaton
 
 MOST_BYTES = 4_000_000
-"""The most bytes for a visitor's earlier texts. Above this, the older half of the texts is forgotten."""
+"""The most bytes for a visitor's earlier texts. When they take more, the older half of the texts is deleted."""
 
 SHOWN = 8  # the most continuations in the table
 
@@ -36,10 +36,10 @@ EARLIER_TEXTS = switch("earlier_texts", True, "Earlier texts").meaning(
 @dataclass
 class Branches:
     """A tree of continuations of a match, taken from one index. chances: for each node, the chance that the text
-    reaches it.
+    continues to this node.
 
-    source: the name of the index. counts: for each node, how often its token followed the run before, and how often any
-    token did.
+    source: the name of the index. counts: for each node two numbers: how often its token followed the tokens before it,
+    and how often any token did.
     """
 
     source: str
@@ -55,7 +55,7 @@ class Branches:
         return sum(self.chances)
 
     def first(self, count: int) -> "Branches":
-        """A copy with only the ``count`` likeliest nodes."""
+        """Return a copy with the ``count`` likeliest nodes only."""
         lists = (self.tokens, self.parents, self.chances, self.counts)
         return Branches(self.source, self.match, *(values[:count] for values in lists))
 
@@ -93,7 +93,7 @@ class SuffixCopies(RememberingDrafter):
         return DraftTree() if best is None else drafted(best)
 
     def best(self, context: Sequence[int], max_depth: int) -> Branches | None:
-        """The tree with the greatest score below the end of the context, or None if nothing matches."""
+        """Return the tree of continuations with the highest score; None if no suffix of the context matches."""
         self._follow(context)
         self._written = list(context[self._prompt :])
         return max(self._trees(max_depth), key=lambda tree: tree.score, default=None)
@@ -110,7 +110,7 @@ class SuffixCopies(RememberingDrafter):
             self._written = []
 
     def _follow(self, context: Sequence[int]) -> None:
-        """Index the new tokens of the text, and update the match in the earlier texts."""
+        """Add the new tokens of the text to the index of this text, and update the match in the earlier texts."""
         grown = context[self._read :]
         self._read = len(context)
         self.index.read(grown)
@@ -119,8 +119,8 @@ class SuffixCopies(RememberingDrafter):
                 self._place = self._before.follow(self._place, token)
 
     def _trees(self, max_depth: int) -> list[Branches]:
-        """The non-empty trees of all matches whose tree could have a higher score than the best tree so far. Long
-        matches come first."""
+        """Return one tree for each match, the longest matches first. Matches whose tree cannot have a higher score than
+        an earlier tree are left out, and so are empty trees."""
         trees: list[Branches] = []
         indices = (
             ("this text", self.index, self.index.repeated()),
@@ -138,12 +138,12 @@ class SuffixCopies(RememberingDrafter):
         return [tree for tree in trees if tree.tokens]
 
     def _room(self, match: Match) -> int:
-        """The most nodes of the tree below a match."""
+        """Return the largest number of nodes for the tree of this match."""
         trusted = self.settings["offset"] + self.settings["factor"] * match.length
         return min(self.settings["budget"], int(trusted))
 
     def _grown(self, index: SuffixAutomaton, tree: Branches, room: int, max_depth: int) -> Branches:
-        """Add the likeliest nodes below the match to the tree, at most ``room``, and return it."""
+        """Add the likeliest continuations of the match to ``tree``, at most ``room`` nodes, and return it."""
         heap: list[tuple[float, int, int, int, int, int, int, int]] = []
         number = 0
 
@@ -173,7 +173,7 @@ class SuffixCopies(RememberingDrafter):
 
 
 def drafted(branches: Branches) -> DraftTree:
-    """The draft tree made of these branches, with the table of continuations."""
+    """Return the draft tree made of these continuations; its exhibit is the table of continuations."""
     tree, nodes = DraftTree(), {ROOT: ROOT}
     for place, token in enumerate(branches.tokens):
         followed, of = branches.counts[place]
@@ -213,7 +213,7 @@ class EarlierTexts(Store):
         return self.automaton.nbytes + sum(8 * len(text) for text in tuple(self._texts))
 
     def add(self, text: list[int]) -> None:
-        """Append a text; if the store is then too large, the older half of the texts is forgotten."""
+        """Add a text. If the store then takes too many bytes, delete the older half of the texts."""
         self._texts.append(list(text))
         self._index(text)
         while self.nbytes > self.most_bytes and self._texts:

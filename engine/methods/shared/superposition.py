@@ -1,12 +1,12 @@
 """Superposed decoding: one row per step continues several texts; its input is a mixture of the texts' last tokens.
 
-Shen et al., Superposed Decoding: Multiple Generations from a Single Autoregressive Inference Pass (2024). The input of
-the row is the mean of the embeddings of the last tokens of k texts, weighted by the texts' probabilities. Each of the N
-likeliest tokens after this row may continue each text. The row's law is the same for all texts, so n-grams of a
-datastore decide which token fits which text.
+Shen et al., Superposed Decoding: Multiple Generations from a Single Autoregressive Inference Pass (2024). There are k
+texts. The input of the row is the mean of the embeddings of their last tokens, weighted by the texts' probabilities.
+Each of the N likeliest tokens after this row may continue each text. Since the row gives one distribution for all
+texts, n-grams of a datastore decide which token fits which text.
 
-The paper subtracts 200 from the score of a text whose end is in no n-gram. Here the n-grams give every token at least
-the probability ``FLOOR``, which has the same effect and needs no second rule.
+In the paper 200 is subtracted from the score of a text whose last tokens are not an n-gram of the datastore. Here every
+token has at least the probability ``FLOOR`` under the n-grams, which has the same effect and needs no second rule.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from engine.core.options import number, whole
 from engine.methods.shared.datastore_part import Datastore
 
 SHARES = {2: 0.01, 3: 0.04, 4: 0.15, 5: 0.18, 6: 0.12}
-"""Order of n-grams -> its share in the mixture of n-grams, as in the paper."""
+"""Number of tokens of an n-gram -> the weight of these n-grams in the mixture of all n-grams, as in the paper."""
 FLOOR = 1e-6
 
 OPTIONS = (
@@ -35,17 +35,18 @@ Path = tuple[int, ...]
 
 
 class Superposition:
-    """The texts of one superposition. texts: pairs of a text's tokens and its log score, the best first."""
+    """A set of texts that are continued together. texts: pairs of a text's tokens and its log score, the best text
+    first."""
 
     def __init__(self, settings, datastore: Datastore, context: Sequence[int]) -> None:
-        """context: the tokens before the texts, the prompt among them."""
+        """context: the tokens before these texts, beginning with the prompt."""
         self._settings, self._datastore = settings, datastore
         self._before = tuple(context[-max(SHARES) + 1 :])
         self.texts: list[tuple[Path, float]] = []
 
     def grow(self, p: Tensor) -> list[tuple[Path, float]]:
-        """Continue all texts by one token, and keep the best k in ``texts``, which is returned. p: [V], the law after
-        the common row."""
+        """Continue all texts by one token, keep the best k of the results as ``texts``, and return them. p: [V], the
+        distribution after the common row."""
         count = self._settings["texts"]
         if not self.texts:
             best = p.topk(min(count, p.shape[-1]))
@@ -59,8 +60,8 @@ class Superposition:
         return self.texts
 
     def mixed(self, embeddings: Tensor) -> Tensor:
-        """The input of the next common row: embeddings [k, H] of the texts' last tokens -> their weighted mean [1,
-        H]."""
+        """Return the input [1, H] of the next common row: the weighted mean of embeddings. embeddings: [k, H], those of
+        the texts' last tokens."""
         scores = torch.tensor([score for _, score in self.texts], dtype=torch.float64)
         return (scores.softmax(-1).to(embeddings) @ embeddings)[None]
 
@@ -75,8 +76,8 @@ class Superposition:
         return continued
 
     def _ngrams(self, text: Path) -> dict[int, float]:
-        """Token -> its probability after this text by the n-grams, for tokens that follow one of the text's last
-        n-grams in the datastore; {} if there are none."""
+        """Return token -> probability of this token after ``text`` by the n-grams. The tokens are those that follow the
+        last tokens of ``text`` somewhere in the datastore; {} if the datastore has no such place."""
         mixed: Counter[int] = Counter()
         whole = 0.0
         for order, weight in SHARES.items():

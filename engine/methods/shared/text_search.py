@@ -1,5 +1,5 @@
-"""Base class of decoders that let the target write several texts at once, one pass for all, and choose one text in the
-end."""
+"""Base class of decoders that let the target write several texts at once, with one pass for all texts, and choose one
+text in the end."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from engine.core.tree import ROOT, DraftTree
 from engine.errors import UserError
 
 Path = tuple[int, ...]
-"""A text: its tokens behind the prompt."""
+"""A text, as the tuple of its tokens after the prompt."""
 
 MOST_ROWS = 2048  # the most rows that the target reads for all texts of a run
 SHOWN_NODES, SHOWN_OPEN, SHOWN_TEXTS, SHOWN_END = 32, 16, 6, 4
-"""The most nodes shown of a step that decides tokens, and of a step that decides none; the most texts in the list, and
-how many last tokens of each."""
+"""Limits of what the page shows. SHOWN_NODES: nodes of a step that decides tokens. SHOWN_OPEN: nodes of a step that
+decides none. SHOWN_TEXTS: texts in the list. SHOWN_END: last tokens of each text in the list."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A text that may be chosen. score: higher is better. ended: whether it ends with an end token."""
+    """A text that may still be chosen. score: higher is better. ended: whether the text ends with an end token."""
 
     path: Path
     score: float
@@ -38,8 +38,8 @@ class Candidate:
 
 
 class SeveralTexts(Drafter):
-    """A decoder for the loop ``engine.core.searching``. It reads its texts as rows of the target's own session, behind
-    the prompt."""
+    """A decoder for the loop ``engine.core.searching``. The tokens of its texts are rows of the target's own session,
+    after the prompt."""
 
     family = "decoder"
     loop = "searching"
@@ -60,12 +60,12 @@ class SeveralTexts(Drafter):
     @property
     @abstractmethod
     def texts(self) -> int:
-        """The most rows of a pass."""
+        """The largest number of rows in a pass."""
 
     @abstractmethod
     def advance(self) -> None:
-        """Make one pass of the target. Sets ``candidates`` to all texts that may still be chosen, the best first. When
-        the search is over, also sets ``winner`` to the chosen text."""
+        """Make one pass of the target, and set ``candidates`` to all texts that may still be chosen, the best first.
+        When the search is over, also set ``winner`` to the chosen text."""
 
     def begin(self, start):
         super().begin(start)
@@ -96,9 +96,10 @@ class SeveralTexts(Drafter):
         return self._shown(len(written), chosen, before)
 
     def free(self, paths: Sequence[Path]) -> Tensor:
-        """Read P texts in one pass; returns the logits [P, V] after them, without the constraint. The texts must not
-        have been read before. Each text without its last token must have been read, or stand earlier in ``paths``.
-        Raises UserError for more than ``MOST_ROWS`` rows, and for NaN."""
+        """Run the target over the last tokens of P texts in one pass; returns the logits [P, V] after them, without the
+        constraint. The target must not have been run over a text before. But it must have been run over the text
+        without its last token, or this shorter text must come earlier in ``paths``. Raises UserError for more than
+        ``MOST_ROWS`` rows, and for NaN."""
         first, prompt = self.start.target.rows, self.start.prompt
         if first + len(paths) > MOST_ROWS:
             raise UserError(
@@ -114,7 +115,8 @@ class SeveralTexts(Drafter):
         return logits.float().cpu()
 
     def read(self, paths: Sequence[Path]) -> Tensor:
-        """Read P texts like ``free``; returns the logits [P, V] after them, with the constraint applied."""
+        """Run the target over P texts like ``free``; returns the logits [P, V] after them, with the constraint
+        applied."""
         logits, constraint = self.free(paths), self.start.constraint
         if constraint is None:
             return logits
@@ -125,8 +127,8 @@ class SeveralTexts(Drafter):
         return torch.stack(rows)
 
     def laws(self, paths: Sequence[Path]) -> dict[Path, Tensor]:
-        """Read these texts; returns text -> p [V] after it, with temperature and truncation; at temperature 0, the
-        plain softmax."""
+        """Run the target over these texts; returns text -> p [V] after this text, with temperature and truncation
+        applied. At temperature 0, p is the plain softmax."""
         rows = display_distribution(self.read(paths), self.sampling)
         return dict(zip(paths, rows, strict=True))
 
@@ -141,8 +143,8 @@ class SeveralTexts(Drafter):
         return {"target": self._passes}
 
     def _shown(self, written: int, chosen: Path, before: Sequence[Candidate]) -> DraftTree:
-        """The tree of this step for the page: all texts, below their first ``written`` tokens, which are final. chosen:
-        the tokens that are final after this step. before: the candidates before this step."""
+        """Return the tree of this step for the page: all texts, without their first ``written`` tokens, which were
+        final before. chosen: all tokens that are final after this step. before: the candidates before this step."""
         tree, place_of = DraftTree(), {chosen[:written]: ROOT}
         decided = self._add(tree, place_of, chosen, written, len(chosen))
         open_now = [text.path for text in self.candidates if self.winner is None]
@@ -167,8 +169,8 @@ class SeveralTexts(Drafter):
     def _add(
         self, tree: DraftTree, place_of: dict[Path, int], path: Path, written: int, most: int
     ) -> list[int]:
-        """Add the tokens of a text to a tree of at most ``most`` nodes, until there is no room; returns the text's
-        nodes."""
+        """Add the tokens of the text ``path`` to a tree of at most ``most`` nodes, as far as there is room. Returns the
+        nodes of this text."""
         nodes = []
         for end in range(written + 1, len(path) + 1):
             above, here = path[: end - 1], path[:end]
@@ -182,7 +184,8 @@ class SeveralTexts(Drafter):
         return nodes
 
     def _words(self) -> Words:
-        """The list of texts for the page: the last tokens of each text, with its score and state."""
+        """Return the list of texts for the page: the last tokens of each text, its score, and whether it is open, ended
+        or chosen."""
         lines, texts = [], dict.fromkeys(self.candidates)
         for text in list(texts)[:SHOWN_TEXTS]:
             state = "chosen" if text.path == self.winner else "ended" if text.ended else "open"

@@ -1,7 +1,8 @@
 """A head trimmed to some tokens of the vocabulary, so that each drafted token takes less time.
 
-Its rows are the target's own, so no file has to hold them. They are rounded to 8 bits, as in stored parts, because a
-processor that can multiply 8-bit rows needs half the time of fp32 rows.
+The rows of the trimmed head are rows of the target's own head, so no file has to store them. They are rounded to 8
+bits, like the weights in stored files, because a processor that can multiply 8-bit rows needs half the time of fp32
+rows.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from torch import Tensor, nn
 from engine.parts.eight_bit import rounded
 
 NEVER = -1e4
-"""The logit of a token that the head lacks. Its probability is 0, unless a constraint allows only such tokens."""
+"""The logit of a token without a row. The token's probability is 0, unless a constraint allows only tokens without a
+row."""
 
 
 class TrimmedHead(nn.Module):
-    """A linear head with rows for K tokens; its logits cover the whole vocabulary. tokens: int64 [K], the tokens of the
-    rows."""
+    """A linear head with rows for K tokens, whose logits cover the whole vocabulary. tokens: int64 [K], the token of
+    each row."""
 
     def __init__(self, weight: Tensor, tokens: Tensor, vocabulary: int) -> None:
         """weight: [K, H], a row for each of ``tokens``. vocabulary: the size of the whole vocabulary."""
@@ -37,13 +39,14 @@ class TrimmedHead(nn.Module):
 
 @torch.no_grad()
 def rows_of(module: nn.Module, tokens: Tensor) -> Tensor:
-    """The rows [K, H] of a model's head for these tokens [K], rounded to 8 bits. module: a transformers module."""
+    """Return the rows [K, H] of a model's head for these tokens [K], rounded to 8 bits. module: a transformers
+    module."""
     weight = module.get_output_embeddings().weight
     return rounded(weight[tokens.to(weight.device)])
 
 
 def trimmed_head(module: nn.Module, tokens: Tensor) -> TrimmedHead:
-    """The head of a transformers module, trimmed to these tokens [K]."""
+    """Return the head of a transformers module, trimmed to these tokens [K]."""
     weight = module.get_output_embeddings().weight
     tokens = tokens.to(weight.device)
     return TrimmedHead(rows_of(module, tokens), tokens, len(weight))

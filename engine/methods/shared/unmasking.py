@@ -1,7 +1,8 @@
-"""Fills a block in several passes of a denoiser; a policy chooses which places are filled after each pass.
+"""Fills a block of masks in several passes of a denoiser; a policy chooses which positions are filled after each pass.
 
-A policy sees the probabilities of all places and the tokens filled in so far. It names the places to fill now, each
-with a reason in a few words. At least one place is filled in each pass, so the filling comes to an end.
+A policy gets the probabilities at all positions and the tokens filled in so far. It names the positions to fill now,
+each with a reason in a few words for the page. At least one position is filled in each pass, so the filling comes to an
+end.
 """
 
 from abc import ABC, abstractmethod
@@ -18,8 +19,8 @@ from engine.methods.shared.block_drafter import DiffusionDrafter
 
 @dataclass(frozen=True)
 class Fill:
-    """A filled place of the canvas. confidence: the token's probability. turn: the pass that filled the place, from 0.
-    why: the policy's reason."""
+    """A filled position of a canvas. confidence: the probability of the token. turn: the index, from 0, of the pass
+    after which the position was filled. why: the policy's reason."""
 
     place: int
     token: int
@@ -30,10 +31,10 @@ class Fill:
 
 @dataclass
 class Canvas:
-    """A block that is being filled: the places 0 .. length - 1 after the root, and their fills.
+    """A block that is being filled: the positions 0 .. length - 1 after the root, and their fills.
 
-    ends: the tokens that end a text; the canvas is cut after the first end token that is filled in. guesses: for each
-    pass, the likeliest token of every place that was open before that pass.
+    ends: the tokens that end a text; the canvas is cut after the first of them that is filled in. guesses: for each
+    pass, the likeliest token of every position that was not filled before this pass.
     """
 
     length: int
@@ -55,13 +56,13 @@ class Canvas:
         return {place: fill.token for place, fill in self.filled.items()}
 
     def cut(self, length: int) -> None:
-        """Keep only the first ``length`` places."""
+        """Drop all positions except for the first ``length``."""
         self.length = min(length, self.length)
         self.filled = {place: fill for place, fill in self.filled.items() if place < self.length}
 
     def fill(self, probabilities: Tensor, chosen: Mapping[int, str]) -> None:
-        """Record a pass: fill each chosen place with its likeliest token. probabilities: [length, V]. chosen: place ->
-        reason."""
+        """Record a pass: fill each chosen position with its likeliest token. probabilities: [length, V]. chosen:
+        position -> reason."""
         values, tokens = (part.tolist() for part in probabilities.max(-1))
         turn = self.turns
         self.guesses.append({place: tokens[place] for place in self.open})
@@ -73,25 +74,27 @@ class Canvas:
 
 
 class Unmasking(ABC):
-    """A policy for one canvas; it may keep state from pass to pass."""
+    """A policy for one canvas. It may store values from one pass to the next."""
 
     def weigh(self, probabilities: Tensor, canvas: Canvas) -> Tensor:
-        """The probabilities [length, V] by which places and tokens are chosen. The default returns the probabilities of
-        the pass; a policy may correct them."""
+        """Return the probabilities [length, V] by which positions and tokens are chosen. A policy may correct the
+        probabilities of the pass; the default returns them as they are."""
         return probabilities
 
     def end(self, probabilities: Tensor, canvas: Canvas) -> int:
-        """How many of its first places the canvas keeps, at least one. The default keeps all."""
+        """Return how many positions of the canvas are kept, counted from the first; at least one. The default keeps
+        all."""
         return canvas.length
 
     @abstractmethod
     def choose(self, probabilities: Tensor, canvas: Canvas) -> dict[int, str]:
-        """The open places to fill now, at least one: place -> reason. probabilities: [length, V]."""
+        """Return the positions to fill now, at least one, as position -> reason. Only positions that are not filled yet
+        may be chosen. probabilities: [length, V]."""
 
 
 def fill_in(canvas: Canvas, policy: Unmasking, read: Callable[[Canvas], Tensor], most: int) -> None:
-    """Fill a canvas in at most ``most`` passes; the last of them fills all places that are still open. read: makes one
-    pass over the canvas in its current state; returns the probabilities [length, V]."""
+    """Fill a canvas in at most ``most`` passes; the last of them fills all positions that are still open. read: a
+    function that makes one pass over the canvas in its current state, and returns the probabilities [length, V]."""
     while canvas.open:
         probabilities = policy.weigh(read(canvas), canvas)
         canvas.cut(policy.end(probabilities, canvas))
@@ -103,21 +106,22 @@ def fill_in(canvas: Canvas, policy: Unmasking, read: Callable[[Canvas], Tensor],
 
 
 def surest(sure: Mapping[int, float]) -> dict[int, str]:
-    """The place with the highest confidence, the first one in a tie, with a reason; policies fill it if no place is
-    sure enough. sure: place -> confidence."""
+    """Return the position with the highest confidence, as {position: reason}; in a tie, the first one. Policies fill
+    this position if no position is confident enough. sure: position -> confidence."""
     return {max(sure, key=lambda place: sure[place]): "surest place"}
 
 
 def open_confidence(probabilities: Tensor, canvas: Canvas) -> dict[int, float]:
-    """Open place -> the probability of its likeliest token."""
+    """Return, for each position that is not filled yet, the probability of its likeliest token: position ->
+    probability."""
     values = probabilities.max(-1).values.tolist()
     return {place: values[place] for place in canvas.open}
 
 
 @dataclass
 class Confident(Unmasking):
-    """A policy that fills every place whose likeliest token has at least the probability ``threshold``; if there is
-    none, the surest place.
+    """A policy that fills every position whose likeliest token has at least the probability ``threshold``. If no
+    position reaches it, the position with the highest probability is filled.
 
     Confident decoding of Dimple (Yu et al., 2025).
     """
@@ -135,24 +139,24 @@ PASSES = whole("passes", 3, 1, 16, "Passes").meaning("Most denoising passes in a
 
 
 def threshold(default: float = 0.9) -> Option:
-    """The option ``threshold``: the probability from which on a place is filled."""
+    """Return the option ``threshold``: a position is filled if its likeliest token has at least this probability."""
     help_text = "A place is filled once its likeliest token has this probability."
     return number("threshold", default, 0.0, 1.0, "Confidence").meaning(help_text)
 
 
 class UnmaskingDrafter(DiffusionDrafter):
-    """Base class of block drafters that fill a block in several passes. Subclasses differ in their policy and in their
-    end tokens."""
+    """Base class of block drafters that fill a block in several passes. Subclasses have different policies and
+    different end tokens."""
 
     draw_kinds = ("one_hot",)
     options = (LENGTH, PASSES)
     trial = {"length": 2, "passes": 2}
     ends: frozenset[int] = frozenset()
-    """The end tokens; the canvas is cut after the first of them."""
+    """The end tokens: a block is cut after the first of them that is filled in."""
 
     @abstractmethod
     def policy(self) -> Unmasking:
-        """A new policy for the next block."""
+        """Return a new policy for the next block."""
 
     def propose(self, context, max_depth):
         canvas = Canvas(self._length(max_depth), self.ends)
@@ -172,8 +176,8 @@ class UnmaskingDrafter(DiffusionDrafter):
 
 
 def canvas_shown(canvas: Canvas) -> Table:
-    """The table of a canvas, with a row for each place: when and why it was filled, and its guesses in the passes
-    before."""
+    """Return the table of a canvas, with a row for each position: when and why it was filled, and the likeliest tokens
+    there in the passes before."""
     rows = []
     for place in range(canvas.length):
         fill = canvas.filled[place]

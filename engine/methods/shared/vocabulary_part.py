@@ -22,25 +22,26 @@ MOST_COUNT = 1 << 40  # the largest count; the sum over a whole vocabulary then 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """A vocabulary in order of frequency. tokens: [V], the most frequent first; of equally frequent tokens, the one of
-    lower id first. counts: [V], how often each was written, in the order of ``tokens``."""
+    """A vocabulary in order of frequency. tokens: [V], the most frequent token first; of equally frequent tokens, the
+    one of lower id first. counts: [V], in the order of ``tokens``, how often the target wrote each token."""
 
     tokens: Tensor
     counts: Tensor
 
     @classmethod
     def counted(cls, counts: Tensor) -> Vocabulary:
-        """The vocabulary in the order of these counts. counts: [V], how often the token of each id was written."""
+        """Return the vocabulary in the order of these counts. counts: [V], in the order of token ids, how often the
+        target wrote each token."""
         order = counts.sort(descending=True, stable=True)
         return cls(order.indices, order.values)
 
     def coverage(self, kept: int) -> float:
-        """The share of the counted text that consists of the first ``kept`` tokens."""
+        """Return the share of all counted tokens that the ``kept`` most frequent tokens make up."""
         return float(self.counts[:kept].sum() / self.counts.sum().clamp(min=1))
 
     def save(self, folder: Path, target_digest: str | None) -> None:
-        """Write the tokens of positive count, with their counts, to a folder. target_digest: the digest of the counted
-        target."""
+        """Write the tokens of positive count, with their counts, to a folder. target_digest: the digest of the target
+        whose tokens were counted."""
         came = int((self.counts > 0).sum())
         content = {
             FIELD: target_digest,

@@ -1,13 +1,13 @@
-"""Speculative Jacobi decoding: the tokens of Jacobi's window are drawn instead of picked.
+"""Speculative Jacobi decoding: the tokens of the window of Jacobi decoding are drawn instead of picked.
 
 Teng et al., "Accelerating Auto-regressive Text-to-Image Generation with Training-free Speculative Jacobi Decoding"
-(2024). A token of the window was drawn from the law that the target gave its place in the previous pass, behind the
-guesses of that pass. The current pass gives the place a better law. The token is kept with the chance p_new / p_old;
-otherwise the place is drawn from the residual of p_new. This is rejection sampling with the target's own previous laws
-as q.
+(2024). Each token of the window was drawn from p_old: the target's distribution at its position in the previous pass,
+given the guesses of that pass. The current pass gives p_new at the same position, given tokens that are closer to the
+final ones. The token is accepted with probability p_new / p_old, at most 1; if it is rejected, another token is drawn
+from the residual of p_new. This is rejection sampling in which q is the target's own previous distribution.
 
-The places after a refusal are drawn anew from the latest laws. If a token stayed while its place got a new law, it
-would be judged by a law from which it was not drawn, and the output would not follow the target's law.
+All positions after a rejected token are drawn anew from the latest distributions. If their old tokens stayed, each
+would later be judged by a distribution from which it was not drawn, and the output would not follow the target's law.
 """
 
 from dataclasses import dataclass
@@ -23,15 +23,15 @@ from engine.methods.shared.guessed_window import SHOWN, GuessedWindow, Place
 
 @dataclass
 class DrawnPlace(Place):
-    """A place of the window. law: [V], from which its next token is drawn. change: the total variation between its last
-    two laws; None until there are two."""
+    """A position of the window. law: [V], the distribution from which its next token is drawn. change: the total
+    variation between its last two distributions; None until it has had two."""
 
     law: Tensor | None = None
     change: float | None = None
 
     @property
     def fresh(self) -> bool:
-        """Whether the target has not given this place a law yet."""
+        """Whether the target has not yet given a distribution for this position."""
         return self.source == "first guess"
 
     def take(self, law: Tensor) -> None:
@@ -50,8 +50,9 @@ class SpeculativeJacobiDrafter(GuessedWindow):
         return DrawnPlace(law=self._first_law(root))
 
     def _draw(self, tree: DraftTree, parent: int, place: DrawnPlace) -> int:
-        """Draw the place's token anew. At temperature 0 the likeliest token is taken, as in ``jacobi``, unless the
-        place is fresh."""
+        """Draw the token of a position anew, and add it to the tree. At temperature 0 the likeliest token is taken, as
+        in ``jacobi``; but at a position for which the target has given no distribution yet, the token is drawn even
+        then."""
         picked = self.sampling.greedy and not place.fresh
         token = int(place.law.argmax()) if picked else self.chance.draw(place.law)
         place.guesses.append(token)
@@ -66,8 +67,8 @@ class SpeculativeJacobiDrafter(GuessedWindow):
             place.take(law)
 
     def _first_law(self, root: int) -> Tensor:
-        """Return the law [V] of a new place, by the option ``fill``: over the prompt's tokens, over all tokens, or on
-        the last token alone."""
+        """Return the first distribution [V] of a new position. By the option ``fill`` it covers the prompt's tokens or
+        all tokens uniformly, or puts all probability on the root."""
         law = torch.zeros(self._vocabulary)
         match self.settings["fill"]:
             case "prompt":
@@ -79,7 +80,8 @@ class SpeculativeJacobiDrafter(GuessedWindow):
         return law / law.sum()
 
     def _table(self) -> Table:
-        """Show the window, and by how much each place's law changed in the last pass."""
+        """Return the table of the window, which also shows by how much the distribution at each position changed in the
+        last pass."""
         rows = []
         for position, place in enumerate(self._window, start=self._first):
             latest = [Token(guess) for guess in reversed(place.guesses[-SHOWN:])]

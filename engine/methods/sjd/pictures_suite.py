@@ -23,7 +23,7 @@ WAYS = (
     ("sjd", WINDOW, "rejection", {}),
     *(("sjd", WINDOW, "gsd", {"group": group}) for group in (4, 8, 16)),
 )
-"""The contestants: drafter, its options, rule, its options."""
+"""The contestants. Each has a drafter, the drafter's options, a rule, and the rule's options."""
 COUNTERS = {
     "nats": lambda step: -sum(logs(step)),
     "judged": lambda step: len(prices(step)),
@@ -33,9 +33,9 @@ COUNTERS = {
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
     """Run the suite. A row of the report has these entries, among others. nats: the mean -log p of the tokens under the
-    target; pictures with more nats than plain decoding's are less likely. price: for a lossy rule, the mean probability
-    that goes to other tokens than the target's at a judged place; None for an exact rule. Raises UserError if the
-    target writes no pictures."""
+    target; pictures with more nats than those of plain decoding are less likely. price: for a lossy rule, the mean
+    probability, over judged positions, that the rule gives to other tokens than the target does; None for an exact
+    rule. Raises UserError if the target writes no pictures."""
     models = load_models(paths, {})
     target = models.target
     if target.picture is None:
@@ -70,12 +70,12 @@ def drawing(models: Models, key: str, options: dict, rule: str, rule_options: di
 
 
 def logs(step: Step) -> list[float]:
-    """Return log p of each token that the step wrote, given the tokens before it."""
+    """Return log p of each token that the step wrote, under the target, given the tokens before it."""
     places = [0] + [node + 1 for node in step.verdict.accepted]
     rows = step.logits[places].float().log_softmax(-1)
     return [float(row[token]) for row, token in zip(rows, step.output, strict=False)]
 
 
 def prices(step: Step) -> list[float]:
-    """Return the probability that the rule's clusters moved to other tokens, at each judged place of the step."""
+    """Return, for each judged position of the step, the probability that the rule's clusters moved to other tokens."""
     return [row[4] for shown in step.verdict.exhibits for row in shown.make().rows]

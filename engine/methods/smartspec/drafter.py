@@ -1,10 +1,11 @@
-"""A chain from a draft model, at every step of the length with the greatest expected goodput.
+"""A chain from a draft model, whose length at every step is the one with the greatest expected goodput.
 
-Liu et al., Optimizing Speculative Decoding for Serving Large Language Models Using Goodput (2024), SmartSpec. Where
-texts share passes of the target, each text chooses its own length: the one with the most tokens for its share of the
-round, if the other texts draft the length that is best for all. So a text whose drafts are kept drafts more than others
-do. The length is fixed before the first token is drawn and never depends on the drafted tokens, so the drafter stays
-exact.
+Liu et al., Optimizing Speculative Decoding for Serving Large Language Models Using Goodput (2024), SmartSpec. Goodput
+is the expected number of tokens per unit of time. Where several texts share passes of the target, each text chooses its
+own length, under the assumption that the other texts draft the length that is best for all. It chooses the length with
+the most expected tokens per unit of its share of the time. So a text whose drafts are often accepted drafts longer than
+the others do. The length is fixed before the first token is drawn and never depends on the drafted tokens, so the
+drafter stays exact.
 """
 
 from dataclasses import dataclass
@@ -30,12 +31,12 @@ from engine.model.language_model import LanguageModel
 FIRST = 3  # tokens drafted while it is unknown whether they will be kept
 LONG = 7  # tokens that texts with shared passes draft to measure the cost of drafts
 ALONE, SHARED = (FIRST,) * 3, (LONG, LONG, LONG, 0, 0)
-"""Tokens drafted in each of the first steps while their cost is unknown: by a text that is alone, and by one with
-shared passes."""
+"""The draft length in each of the first steps, while the costs are not measured yet. ALONE: for a text that is alone.
+SHARED: for a text that shares passes of the target."""
 UNTIMED = 2  # the times of this many first steps do not count: a pass of a new shape takes longer
 _COSTS: WeakKeyDictionary[LanguageModel, MeasuredCosts] = WeakKeyDictionary()
-"""For each draft model, the costs that all texts with shared passes have in common. They hold times, and nothing of the
-texts. A text that is alone measures its own costs, so a slow start of another run does not affect it."""
+"""For each draft model, the costs measured by all texts that share passes. They contain times only, and nothing of the
+texts. A text that is alone measures costs of its own, so that a slow start of another run does not affect it."""
 LOADS = (1, 4, 16)  # numbers of texts in the curve that shows where drafting stops paying
 
 
@@ -118,7 +119,7 @@ class SmartSpecDrafter(DraftModelDrafter):
 
 @dataclass(frozen=True)
 class Moment:
-    """The numbers by which one length was chosen, for the exhibits."""
+    """The numbers from which the length of one draft was chosen, for the exhibits."""
 
     most: int
     chosen: int
@@ -142,7 +143,8 @@ class Moment:
         )
 
     def by_load(self) -> Curve:
-        """Show the expected goodput by the number of texts like this one in each pass."""
+        """Return a curve of the expected goodput by load: by the number of texts in each pass, if all are like this
+        text."""
         tokens = expected_tokens(self.chance, self.most)
         own = self.coming.context / self.coming.texts
         curves = [goodputs_alike(tokens, self.costs, Round(n, n * own)) for n in LOADS]

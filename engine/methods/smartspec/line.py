@@ -1,6 +1,7 @@
-"""A linear model of observed times, which predicts a time from the sizes on which it depends.
+"""A linear model of measured times, which predicts a time from the sizes on which it depends.
 
-It is fitted while texts are written, so it reflects the machine and everything else that the machine does.
+The model is fitted again after each measurement, while texts are written. So it reflects the speed of the machine, and
+also whatever else runs on the machine.
 """
 
 from collections.abc import Sequence
@@ -20,11 +21,13 @@ LEAST_FRESH = 1e-6  # below it ages are put into the sums: their reciprocals wou
 class Line:
     """Milliseconds as a linear function of some inputs, fitted by least squares to all observations.
 
-    Newer observations count more. But the observations of one value of the first input lose their weight only by newer
-    observations of that value, and slowly with age: hundreds of steps of one length do not hide the cost of another
-    length. guesses: one for each slope, as a share of the first observation's intercept. The slope of an input that
-    never varied keeps its guess. For a value of the first input that was observed, the mean of its own observations
-    corrects the line, because the cost of a pass is only roughly linear.
+    Newer observations have more weight. The weight of an observation falls for two reasons: with each newer observation
+    of the same value of the first input, and slowly with age. Observations of other values do not lower it. So hundreds
+    of steps with one draft length do not hide the cost of another length.
+
+    guesses: for each slope, a guess of it, as a share of the first observation's intercept. The slope of an input that
+    never varied stays at its guess. The cost of a pass is only roughly linear. So for each observed value of the first
+    input, a correction is added: the mean distance of this value's observations from the line.
     """
 
     def __init__(self, guesses: Sequence[float]) -> None:
@@ -44,33 +47,34 @@ class Line:
         self.weights = [0.0] * self._size
 
     def _nothing(self) -> list[list[float]]:
-        """Return empty sums. In a row of the sums stand the summed products of one input with each input, and last its
-        summed product with the milliseconds."""
+        """Return empty sums, a matrix with a row for each input. A row is for the summed products of this input with
+        every input, and in its last column for those with the milliseconds."""
         return [[0.0] * (self._size + 1) for _ in range(self._size)]
 
     def at(self, *inputs: float) -> float:
-        """Return the predicted milliseconds; never less than a tenth of the first observation's intercept."""
+        """Return the predicted milliseconds for these inputs; at least a tenth of the first observation's intercept."""
         row = (1.0, *inputs)
         predicted = self._on_line(row) + self._residuals.get(inputs[0], 0.0)
         return max(predicted, 0.1 * self._level)
 
     def hoped(self, *inputs: float) -> float:
-        """Return the prediction, lowered by up to the share HOPE if few of the latest observations had about this size.
-        A choice by this number tries a size again that was slow by accident."""
+        """Return the prediction for these inputs, lowered by up to the share HOPE if few of the latest observations had
+        a first input of about this size. If sizes are chosen by this number, a size that was slow by accident is tried
+        again."""
         if inputs not in self._hoped:
             observations = self._fresh * self._lately.get(_magnitude(inputs[0]), 0.0)
             self._hoped[inputs] = self.at(*inputs) * (1 - HOPE / sqrt(1 + observations))
         return self._hoped[inputs]
 
     def age(self) -> None:
-        """Lower the weight of all observations, because a round has passed."""
+        """Lower the weight of all observations. This is called once per round."""
         self._fresh *= AGEING
         self._hoped = {}
         if self._fresh < LEAST_FRESH:
             self._refresh()
 
     def _refresh(self) -> None:
-        """Multiply all sums by the present weight of their observations, and start again at the weight 1."""
+        """Multiply all sums by the present weight of their observations, and set this weight to 1 again."""
         for sums in (*self._by_first.values(), self._sums):
             for row in sums:
                 row[:] = [self._fresh * value for value in row]
@@ -81,13 +85,13 @@ class Line:
         return sum(map(mul, self.weights, row))
 
     def _residual(self, sums: list[list[float]]) -> float:
-        """Return the mean distance of one value's observations from the line, reduced where there are few. sums: the
-        sums of these observations."""
+        """Return the mean distance from the line of all observations with one value of the first input. It is reduced
+        if there are few such observations. sums: the sums of these observations."""
         *inputs, milliseconds = sums[0]
         return (milliseconds - self._on_line(inputs)) / (inputs[0] + CAUTION / self._fresh)
 
     def see(self, milliseconds: float, *inputs: float, weight: float = 1.0) -> None:
-        """Add an observation. weight: less than 1 for one of several observations of the same moment."""
+        """Add an observation. weight: below 1 if it is one of several observations of the same round."""
         if self.sights and SHORTEST * milliseconds < self.at(*inputs):
             self._forget()  # noise only lengthens a time, so the earlier, longer times were hiccups
         if not self.sights:
@@ -111,8 +115,8 @@ class Line:
         self._hoped = {}
 
     def _solved(self) -> list[float]:
-        """Return intercept and slopes. A slope that would be negative is set to 0, and the other coefficients are
-        fitted again."""
+        """Return the intercept and the slopes. If a slope would be negative, it is set to 0 and the other coefficients
+        are fitted again."""
         free = list(range(self._size))
         while True:
             weights = dict(zip(free, self._fitted(free), strict=True))
@@ -138,8 +142,8 @@ def _magnitude(value: float) -> int:
 
 
 def solved(matrix: list[list[float]], right: list[float]) -> list[float]:
-    """Solve matrix x = right for x by elimination, which for two or three unknowns is faster than a library. The matrix
-    must be symmetric and positive definite."""
+    """Solve matrix x = right for x by elimination. The matrix must be symmetric and positive definite. For two or three
+    unknowns this takes less time than a library call."""
     rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
     size = len(rows)
     for pivot in range(size):

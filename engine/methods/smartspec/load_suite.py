@@ -24,21 +24,23 @@ from engine.parts.loading import ModelPaths, Models, load_models
 from engine.parts.opening import side_by_side
 
 Steps = Iterator[tuple[int, Step]]
-"""Pairs of the index of a text and a step of this text."""
+"""Pairs of a text's index and a step of this text."""
 LOADS, QUICK_LOADS, ROUNDS = (1, 2, 4, 8, 12, 16), (1, 4, 16), 3
 FIXED = (2, 4, 7)  # lengths of the chains
 TOKENS, WARM_UP = 96, 48
 QUEUE = 6  # at the start at least this many texts wait for a place
 TURN = 0.25  # seconds for which a contestant writes before the next contestant's turn
 LEAST = 0.97
-"""At every load smartspec must reach this share of the best other contestant's speed."""
+"""The least ratio that the suite demands at every load: smartspec's speed divided by that of the best other
+contestant."""
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
     """Run the suite. A row of the report has these entries. texts: the number of texts at a time. speeds: for each
-    contestant, tokens per second of all texts together, the median of the rounds. written: the number of texts. equal:
-    how many of them begin alike with smartspec and with plain decoding, up to the end of the shorter one. ratio: the
-    speed of smartspec, divided by that of the best other contestant in the same round; the median of the rounds."""
+    contestant, the tokens per second of all texts together, as the median of the repetitions. written: the number of
+    texts in total. equal: for how many texts the output of smartspec and that of plain decoding are the same, up to the
+    end of the shorter output. ratio: the speed of smartspec divided by that of the best other contestant in the same
+    repetition, as the median of the repetitions."""
     models = load_models(paths, chain().needs, "float32", "cpu")
     beside = side_by_side(models.target, paths.target)
     prompts = [
@@ -96,11 +98,11 @@ def _alike(one: Sequence[int], other: Sequence[int]) -> bool:
 
 
 class Texts:
-    """Texts that are being written, until fewer are left than there are places. tokens: for each text, its tokens so
-    far."""
+    """Texts that are being written, until fewer texts are unfinished than can be written at a time. tokens: for each
+    text, its tokens so far."""
 
     def __init__(self, steps: Steps, count: int, places: int) -> None:
-        """steps: the steps of ``count`` texts. places: how many texts are written at a time."""
+        """steps: the steps of ``count`` texts. places: the number of texts that are written at a time."""
         self.tokens: list[list[int]] = [[] for _ in range(count)]
         self._steps, self._left, self._places, self._spent = steps, count, places, 0.0
 
@@ -110,7 +112,7 @@ class Texts:
         return sum(map(len, self.tokens)) / self._spent
 
     def go_on(self, seconds: float = float("inf")) -> bool:
-        """Write for this many seconds. Returns whether the texts go on."""
+        """Write for this many seconds. Returns whether there are still enough unfinished texts to go on."""
         began, spent = time.perf_counter(), 0.0
         for index, step in self._steps:
             self.tokens[index] += step.output
@@ -131,9 +133,9 @@ def joined(
     count: int,
     places: int,
 ) -> Texts:
-    """Return the texts that a contestant writes, ``places`` at a time, with one pass of ``target`` a round and at most
-    ``count`` tokens each. When a text ends, the next one begins in its place; when no text is left to begin, the clock
-    stops, so the load is constant."""
+    """Return the ``Texts`` that a contestant writes, ``places`` at a time, with one pass of ``target`` per round and at
+    most ``count`` tokens each. When a text ends, the next one begins. The clock stops when a text ends and no other
+    text is left to begin, so the load is constant."""
     requests = [contestant.request(prompt, count) for prompt in prompts]
     steps = decode_together(target, requests, places=places)
     return Texts(steps, len(prompts), places)

@@ -1,4 +1,7 @@
-"""Predicts the time of a round, and decides when to draft again after drafting did not pay."""
+"""Predicts the time of a round, and decides when to draft again after drafting did not pay.
+
+A round is one pass of the target, with the drafts that the texts of this pass make before it.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from engine.core.load import Load
 from engine.methods.smartspec.line import Line
 
 WAIT, LONGEST_WAIT = 8, 256
-"""After this many steps without a draft a short draft is made, to see whether drafting pays now. The number doubles, up
-to LONGEST_WAIT, each time that drafting still does not pay."""
+"""WAIT: the number of steps without a draft after which a short draft is made, to measure whether drafting pays by
+then. Each time that it still does not pay, the number is doubled, up to LONGEST_WAIT."""
 
 
 class Retries:
-    """Decides when to draft although it does not seem to pay."""
+    """Decides when to try a draft although drafting does not seem to pay."""
 
     def __init__(self) -> None:
         self._idle, self._most = 0, WAIT
@@ -25,11 +28,11 @@ class Retries:
         return self._idle >= self._most
 
     def put_off(self) -> None:
-        """Wait the same number of steps again before the next try."""
+        """Start to wait again for the next try, for the same number of steps."""
         self._idle = 0
 
     def passed(self, drafted: bool) -> None:
-        """Record a step. drafted: whether it had a draft."""
+        """Record a step. drafted: whether the step had a draft."""
         if self.due and drafted:
             self._most = min(2 * self._most, LONGEST_WAIT)
         elif drafted:
@@ -44,9 +47,10 @@ KILO = 1000.0  # the context is counted in thousands of tokens
 
 @dataclass(eq=False)
 class KnownCosts:
-    """The costs of a round, in which several texts may share the pass. reading: milliseconds of a pass, by rows and
-    context. drafting: milliseconds of a draft, by length. rest: milliseconds of everything else. unit: the unit of
-    time. version: how often the costs have changed."""
+    """The costs of a round, in which several texts may share a pass of the target. reading: milliseconds of a pass, by
+    its rows and its context. drafting: milliseconds of a draft, by its length. rest: milliseconds of everything else in
+    a step. unit: the name of the unit of time, for the page. version: a number that grows with each change of the
+    costs."""
 
     reading: Line = field(default_factory=lambda: Line((ROW, 0.0)))
     drafting: Line = field(default_factory=lambda: Line((1.0,)))
@@ -55,7 +59,7 @@ class KnownCosts:
     unit = "a millisecond"
 
     def draft(self, length: float) -> float:
-        """Return the cost of drafting ``length`` tokens."""
+        """Return the cost of drafting ``length`` tokens for one text."""
         if not length:
             return 0.0
         if not self.drafting.sights:
@@ -63,13 +67,14 @@ class KnownCosts:
         return self.drafting.hoped(length)
 
     def verify(self, rows: int, context: float) -> float:
-        """Return the cost of a pass over ``rows`` rows of all texts. context: the tokens of all texts."""
+        """Return the cost of a pass of the target over ``rows`` rows, those of all its texts. context: the sum of the
+        lengths of these texts, in tokens."""
         return self.reading.hoped(rows, context / KILO)
 
 
 @dataclass(eq=False)
 class MeasuredCosts(KnownCosts):
-    """Costs that are fitted to the steps so far."""
+    """Costs that are fitted to the times of all steps so far."""
 
     retries: Retries = field(default_factory=Retries)
     _last: tuple[float, int] = (0.0, 0)
@@ -79,12 +84,13 @@ class MeasuredCosts(KnownCosts):
 
     @property
     def known(self) -> bool:
-        """Whether a step with a draft was timed."""
+        """Whether a step with a draft was already timed."""
         return bool(self.reading.sights and self.drafting.sights)
 
     def see(self, times, length: int, load: Load) -> None:
-        """Record one text's step. times: milliseconds by stage, with the text's share of the pass. All texts of a pass
-        report it; only the first report counts, both for the time of the pass and for the retries."""
+        """Record one text's step. times: milliseconds by stage; for the stage of the pass, the text's share of it.
+        Every text of a pass calls this function. The time of the pass, and for the retries whether the pass had a
+        draft, are recorded only at the first of these calls."""
         draft, verify = times.get("draft", 0.0), times.get("verify", 0.0)
         rest_of_step = sum(times.values()) - draft - verify
         with self._lock:
@@ -108,7 +114,7 @@ class MeasuredCosts(KnownCosts):
             self.reading.see(milliseconds, load.rows, load.context / KILO)
 
     def snapshot(self) -> KnownCosts:
-        """Return a copy of the costs as they are now; later steps do not change it."""
+        """Return a copy of the present costs, which later steps do not change."""
         if self._known_as is None or self._known_as.version != self.version:
             lines = copy(self.reading), copy(self.drafting)
             self._known_as = KnownCosts(*lines, self.rest, self.version)
@@ -117,8 +123,8 @@ class MeasuredCosts(KnownCosts):
 
 @dataclass(eq=False)
 class FixedCosts:
-    """Costs that are given and not measured. Each row of a pass beyond the first costs ``token``, in passes over one
-    row; this includes the row's draft."""
+    """Costs that are given and not measured. The unit is a pass over one row. Each further row of a pass costs
+    ``token``, which includes the drafting of this row's token."""
 
     token: float
     rest = 0.0
@@ -128,7 +134,7 @@ class FixedCosts:
     unit = "a pass over one row"
 
     def see(self, times, length: int, load: Load) -> None:
-        """Do nothing, because these costs are fixed."""
+        """Do nothing, because given costs do not change."""
 
     def snapshot(self) -> FixedCosts:
         return self

@@ -1,4 +1,5 @@
-"""Whether predicted chances come true: for each bin of predictions, the share that came true."""
+"""A curve that shows whether predicted chances come true: for each interval of predictions, the share that came
+true."""
 
 from __future__ import annotations
 
@@ -12,15 +13,15 @@ BINS = 10
 
 @dataclass
 class CalibrationCurve:
-    """Counts of predictions. counts: for each bin, the number of predictions in it. true: for each bin, how many of
-    them came true."""
+    """Counts of predictions. counts: for each interval of the predicted chance, the number of predictions. true: for
+    each interval, how many of its predictions came true."""
 
     counts: list[float] = field(default_factory=lambda: [0] * BINS)
     true: list[float] = field(default_factory=lambda: [0] * BINS)
 
     def see(self, seen: Iterable[tuple[float, float]]) -> None:
-        """Add predictions. seen: pairs of a predicted chance and the outcome, from 0 (did not happen) to 1
-        (happened)."""
+        """Add predictions. seen: pairs of a predicted chance and the outcome, which is 1 if the event happened and 0 if
+        it did not; numbers between 0 and 1 are possible."""
         for chance, happened in seen:
             place = min(int(chance * BINS), BINS - 1)
             self.counts[place] += 1
@@ -30,7 +31,8 @@ class CalibrationCurve:
         return CalibrationCurve(list(self.counts), list(self.true))
 
     def shares(self) -> list[float | None]:
-        """Return for each bin the share of predictions that came true; None for an empty bin."""
+        """Return, for each interval, the share of its predictions that came true; None for an interval without
+        predictions."""
         pairs = zip(self.true, self.counts, strict=True)
         return [true / count if count else None for true, count in pairs]
 

@@ -1,9 +1,10 @@
-"""A chain that ends where a trained head expects that one of its tokens will be refused.
+"""A chain that ends where a trained head expects that one of its tokens will be rejected.
 
-Huang et al., SpecDec++: Boosting Speculative Decoding via Adaptive Candidate Lengths (2024). The draft reads each
-drafted token, and the head predicts from the hidden state how likely the token is to be kept. Drafting ends when the
-chance that any token so far is refused, 1 - the product of the predictions, exceeds a threshold. The last token stays:
-it was drawn from q, and dropping a drawn token for its value would change the law of the text.
+Huang et al., SpecDec++: Boosting Speculative Decoding via Adaptive Candidate Lengths (2024). The draft model is run
+over each drafted token, and the head predicts from its hidden state how likely this token is to be accepted. 1 minus
+the product of these predictions is the chance that at least one token so far is rejected. Drafting ends when this
+chance exceeds a threshold. The last token stays in the draft: it was drawn from q, and if drawn tokens were dropped
+because of their values, the text would not follow the target's law.
 """
 
 from torch import Tensor
@@ -54,7 +55,7 @@ class SpecDecPlusPlusDrafter(DraftModelDrafter):
         return self._chain(context, length, follows=self._hopeful)
 
     def _hopeful(self, tree: DraftTree, q: Tensor) -> bool:
-        """Whether to draft another token behind the token that the draft read last."""
+        """Return whether to draft another token after the token over which the draft model was run last."""
         self._chances.append(self.head.chance(self._reader.states[-1]))
         self._all_kept *= self._chances[-1]
         return 1 - self._all_kept <= self.settings["threshold"]
@@ -71,7 +72,8 @@ class SpecDecPlusPlusDrafter(DraftModelDrafter):
 
 
 def table(tokens: list[int], chances: list[float], happened: list[bool]) -> Table:
-    """Show each drafted token with its predicted chance, if the draft read it, and its outcome, if it was judged."""
+    """Return a table of the drafted tokens. Each has its predicted chance, if the draft model was run over it, and its
+    outcome, if it was judged."""
     rows, all_kept = [], 1.0
     for place, token in enumerate(tokens):
         chance = chances[place] if place < len(chances) else None

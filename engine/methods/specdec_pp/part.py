@@ -1,10 +1,12 @@
-"""Acceptance heads, which predict from the draft's hidden state how likely a drafted token is to be kept.
+"""Acceptance heads, which predict from the draft model's hidden state how likely a drafted token is to be accepted.
 
-Huang et al., SpecDec++: Boosting Speculative Decoding via Adaptive Candidate Lengths (2024). A head has residual blocks
-x + SiLU(linear(x)) on the draft's state after its final norm, then a layer with two outputs: rejected and kept.
+Huang et al., SpecDec++: Boosting Speculative Decoding via Adaptive Candidate Lengths (2024). The input of a head is the
+draft model's state after its final norm. The head has D residual blocks x + SiLU(linear(x)), then a layer with two
+outputs: rejected and accepted.
 
-The layout of the published checkpoints: ``model.{block}.linear.{weight,bias}`` and, after the D blocks,
-``model.{D}.{weight,bias}`` of shape [2, H]. A head belongs to a draft as well as to a target.
+The layout is that of the published checkpoints: ``model.{block}.linear.{weight,bias}`` for the blocks, then
+``model.{D}.{weight,bias}``, of shape [2, H] and [2], where H is the draft model's hidden size. A head is trained for
+one draft model and one target.
 """
 
 from __future__ import annotations
@@ -22,15 +24,15 @@ from engine.parts.digest import digest_of
 from engine.parts.module_part import ModulePart
 
 DRAFT = "draftscope_draft"
-"""The entry of the config that holds the digest of the draft whose states the head reads."""
+"""The entry of the config that holds the digest of the draft model for which the head was trained."""
 WEIGHT = "rejected_weight"
 PUBLISHED_WEIGHT = 6.0
 _BLOCK = re.compile(r"model\.(\d{1,2})\.linear\.(weight|bias)")
 
 
 class AcceptanceHead(ModulePart):
-    """An acceptance head. rejected_weight: how many times a rejected token counted in the training loss. draft_digest:
-    the digest of the draft that the config names, or None if it names none."""
+    """An acceptance head. rejected_weight: the weight of a rejected token in the training loss, where an accepted one
+    has 1. draft_digest: the digest of the draft model that the config names; None if it names none."""
 
     key, noun, reads_states = "acceptance_head", "acceptance head", False
 
@@ -62,7 +64,8 @@ class AcceptanceHead(ModulePart):
 
     @classmethod
     def random(cls, width: int, layers: int = 1) -> AcceptanceHead:
-        """Return an untrained head for a draft whose state has this width; its chances vary with the text."""
+        """Return an untrained head for a draft model whose states have this width. Its weights are random, so its
+        predictions differ from token to token."""
         head = cls(layers, width)
         for weight in head.parameters():
             weight.data.normal_(0, 0.1)
@@ -77,15 +80,16 @@ class AcceptanceHead(ModulePart):
         return self.out.in_features
 
     def forward(self, states: Tensor) -> Tensor:
-        """Map states [..., H] of the draft at drafted tokens to the log-odds [...] that the tokens are kept."""
+        """Map the draft model's states [..., H] at drafted tokens to the log-odds [...] that these tokens are
+        accepted."""
         for block in self.blocks:
             states = states + F.silu(block(states))
         refused, kept = self.out(states).unbind(-1)
         return kept - refused
 
     def chance(self, state: Tensor) -> float:
-        """Return the chance that a token is kept, from its state [H]. NumPy computes it on the host: for products as
-        small as these it takes a third of torch's time."""
+        """Return the chance that a token is accepted, from the draft model's state [H] at this token. It is computed
+        with NumPy on the host: for products as small as these NumPy takes a third of torch's time."""
         (*blocks, out), row = self._arrays, state.float().cpu().numpy()
         for weight, bias in blocks:
             added = weight @ row + bias
@@ -96,7 +100,8 @@ class AcceptanceHead(ModulePart):
 
     @cached_property
     def _arrays(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Weights and biases of the blocks and of the last layer as arrays, made when the first chance is computed."""
+        """The weights and biases of the blocks and of the last layer as NumPy arrays; they are made at the first
+        prediction."""
         layers = (*self.blocks, self.out)
         pairs = ((layer.weight.detach(), layer.bias.detach()) for layer in layers)
         return [tuple(parameter.float().cpu().numpy() for parameter in pair) for pair in pairs]
@@ -113,8 +118,8 @@ class AcceptanceHead(ModulePart):
 
 
 def check_draft(head: AcceptanceHead, width: int, name: str, folder: str | None) -> None:
-    """Raise UserError if the head reads the states of another draft than this one. width, name, folder: the draft's
-    hidden size, name and folder."""
+    """Raise UserError if the head was trained for another draft model than this one. width, name, folder: the hidden
+    size, the name and the folder of this draft model."""
     digest = None if folder is None or not Path(folder).is_dir() else digest_of(folder)
     named = head.draft_digest
     if head.width != width or (named is not None and digest is not None and named != digest):

@@ -1,11 +1,12 @@
-"""Trains SpecDec++'s acceptance head: how likely the draft's own tokens are to be kept at temperature 1, from the
-draft's hidden states.
+"""Trains SpecDec++'s acceptance head: how likely the draft model's own tokens are to be accepted at temperature 1, from
+the draft model's hidden states.
 
-The paper's recipe: after every token of a text the draft draws a token of its own, whose label is the chance min(1,
-p/q) with which the target would keep it. The draft then reads a text that is mixed from its own tokens and a share of
-the original ones, so that prefixes look like those of a run; only the draft's own tokens count. Rejected tokens are
-rare and count several times (weighted binary cross-entropy). Not in the paper: in a share of the texts the draft takes
-its favourite tokens, and the label says whether they are the target's favourites too, as in greedy decoding.
+The paper's recipe: after every token of a text, the draft model draws a token of its own. Its label is the chance
+min(1, p/q) with which the target would accept it. Then the draft model is run over a mixed text, in which most tokens
+are its own and a share are the original ones, so that prefixes look like those in use. Only the draft model's own
+tokens enter the loss. Rejected tokens are rare, so they have a larger weight (weighted binary cross-entropy). Not in
+the paper: in a share of the texts the draft model takes its likeliest tokens, and the label says whether they are also
+the target's likeliest, as in greedy decoding.
 """
 
 from collections.abc import Iterable
@@ -27,8 +28,8 @@ THRESHOLD, LONGEST = 0.7, 16  # options of the drafts that measure the accepted 
 
 
 class Graded(NamedTuple):
-    """The tokens of mixed texts; all fields are [S, T]. odds: the head's log-odds that a token is kept. chance: the
-    true chance. counts: whether a token counts."""
+    """The results of a head on the tokens of mixed texts; all fields are [S, T]. odds: the head's log-odds that a token
+    is accepted. chance: the true chance. counts: 1 if the token enters the loss, else 0."""
 
     odds: Tensor
     chance: Tensor
@@ -78,14 +79,16 @@ class AcceptanceStudent(Student):
         return total.sum() / (refused.sum() + kept.sum()).clamp(min=1e-6)
 
     def graded(self, part: AcceptanceHead, lesson: Lesson, favourites: bool = False) -> Graded:
-        """Return the head's predictions with their labels. favourites: whether the draft takes its likeliest tokens."""
+        """Return the head's predictions with their labels. favourites: whether the draft model takes its likeliest
+        tokens instead of drawing."""
         mixed, chance, counts = self._mixed(lesson, favourites)
         return Graded(part(self._read(mixed)[1]), chance, counts)
 
     @torch.no_grad()
     def _mixed(self, lesson: Lesson, favourites: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the text that the draft reads, each token's chance of being kept, and whether the token counts, [S, T]
-        each. The first token is not drafted."""
+        """Return three tensors [S, T]: the mixed text, each token's chance of being accepted, and whether the token
+        enters the loss. The first token of a text does not, because it was not drafted. favourites: whether the draft
+        model takes its likeliest tokens instead of drawing."""
         noise = torch.Generator().manual_seed(lesson.index)
         q, _ = self._read(lesson.tokens)
         q, p = q[:, :-1].float().softmax(-1), lesson.logits[:, :-1].float().softmax(-1)
@@ -104,20 +107,21 @@ class AcceptanceStudent(Student):
         return torch.cat([lesson.tokens[:, :1], following], -1), chance, counts
 
     def _of_favourites(self, index: int) -> bool:
-        """Whether the lesson with this index is about greedy decoding; such lessons are spread evenly over all
-        lessons."""
+        """Return whether the lesson with this index is one of those on greedy decoding, which are spread evenly over
+        all lessons."""
         share = self.settings["greedy"]
         return int((index + 1) * share) > int(index * share)
 
     @torch.no_grad()
     def _read(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the draft's logits [S, T, V] and last hidden states [S, T, H]."""
+        """Return the draft model's logits [S, T, V] and last hidden states [S, T, H] on these tokens [S, T]."""
         output = self.draft(input_ids=tokens, use_cache=False, output_hidden_states=True)
         return output.logits, output.hidden_states[-1]
 
     def accepted(self, part: AcceptanceHead, lesson: Lesson) -> Tensor:
-        """Return the accepted lengths of greedy chains that end as the drafter's do. While its tokens are right, the
-        draft reads the text itself."""
+        """Return, for each position of the text, how many tokens of a greedy chain from there would be accepted. The
+        chain ends by the same test as the drafter's. As long as its tokens are right, they are the tokens of the text,
+        so one pass of the draft model over the text gives all predictions."""
         logits, states = self._read(lesson.tokens)
         following = F.pad(lesson.tokens[:, 1:], (0, 1), value=-1)
         right = logits.argmax(-1) == following
@@ -132,8 +136,8 @@ class AcceptanceStudent(Student):
         return count
 
     def measured(self, part: AcceptanceHead, lessons: Iterable[Lesson]) -> dict:
-        """Return, for tokens drawn on these texts, how many of them fall into each tenth of the predicted chances, and
-        which share of them is kept."""
+        """Return figures for tokens that the draft model draws on these texts: which share of them is accepted, and for
+        each tenth of the predicted chances how many predictions it has and which share of them came true."""
         curve, mean = CalibrationCurve(), []
         for lesson in lessons:
             odds, chance, counts = self.graded(part, lesson)
@@ -149,7 +153,8 @@ class AcceptanceStudent(Student):
 
 
 def _later(rows: Tensor, places: int) -> Tensor:
-    """Return rows [S, T] moved forward by ``places``, with False or 0 beyond the end."""
+    """Return rows [S, T] in which each entry is the one that stood ``places`` positions later; False or 0 where the
+    text has ended."""
     return F.pad(rows[:, places:], (0, min(places, rows.shape[1])))
 
 

@@ -1,9 +1,9 @@
 """A small model writes a whole reasoning step; a large one grades the step, and rewrites it if the grade is low.
 
-Pan et al., "SpecReason: Fast and Accurate Inference-Time Compute via Speculative Reasoning" (2025). A step is a line of
-a worked sum, or a sentence. It is drafted as one chain, which the large model reads in one pass. The rule
-``engine.methods.specreason.rule`` keeps the whole step or nothing. After a refusal nothing is drafted until the large
-model has ended its own step.
+Pan et al., "SpecReason: Fast and Accurate Inference-Time Compute via Speculative Reasoning" (2025). A reasoning step is
+a line of a worked sum, or a sentence. It is drafted as one chain, over which the large model is run in one pass. The
+rule ``engine.methods.specreason.rule`` accepts the whole reasoning step or nothing of it. After a rejection nothing is
+drafted until the large model has written a whole reasoning step itself.
 """
 
 import torch
@@ -22,8 +22,9 @@ GRADES = "0123456789"
 
 
 class SpecReasonDrafter(DraftModelDrafter):
-    """The token that ends a drawn step stays in the step, so no drawn token is dropped. Therefore the drafter is exact
-    under an exact rule, which may keep a part of the step."""
+    """A chain of the length of one reasoning step. The token that ends the reasoning step stays in the chain, so no
+    drawn token is dropped. Therefore the drafter is exact under an exact rule, which may accept only the first tokens
+    of the reasoning step."""
 
     key = "specreason"
     title = "Steps by a small model, SpecReason"
@@ -73,8 +74,8 @@ class SpecReasonDrafter(DraftModelDrafter):
         return Proposal(tree, self._question_behind(tree, len(context)))
 
     def _question_behind(self, tree: DraftTree, length: int) -> Probes | None:
-        """Return the question behind the step as probe rows; None if the context has no room for it. length: the tokens
-        of the text."""
+        """Return the question about the grade as probe rows after the drafted reasoning step; None if the context has
+        no room for them. length: the number of tokens in the text."""
         if self._question is None:
             return None
         rows, choices = self._question
@@ -101,8 +102,8 @@ class SpecReasonDrafter(DraftModelDrafter):
 
 
 def asked(model: LanguageModel) -> tuple[list[int], list[int]] | None:
-    """Return the tokens of the question, and the tokens of its ten possible answers; None if a digit is not a single
-    token."""
+    """Return the tokens of the question about the grade, and the tokens of its ten possible answers; None if a digit is
+    not a single token, or if the model has no tokenizer."""
     if model.tokenizer is None:
         return None
     question = model.tokenizer(QUESTION, add_special_tokens=False)["input_ids"]

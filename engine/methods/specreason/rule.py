@@ -17,17 +17,18 @@ BEST = 9
 
 
 class StepGrade(Verifier):
-    """The first branch of the tree is one step. If its grade, from 0 to 9, reaches the threshold, the step is kept and
-    the small model goes on, so there is no final token. Otherwise the whole step is dropped and the large model goes
-    on. Forced tokens, for which the constraint leaves no choice, stand before the step and are always kept.
+    """The first branch of the tree is one reasoning step, written by the small model. If the step's grade, from 0 to 9,
+    reaches the threshold, the whole step is kept and the small model goes on, so the verdict has no final token.
+    Otherwise the whole step is dropped and the large model goes on. Forced tokens, for which the constraint on the text
+    leaves no choice, come before the step in the branch and are always kept.
 
     If the pass asked the large model for a digit (``engine.methods.specreason.drafter``), the grade is the mean of the
     digits, weighted by their probabilities, as in the authors' code. Otherwise it is nine times the geometric mean of
     the probabilities that the large model gives the step's tokens. A step with a token that the constraint on the text
     forbids has the grade 0.
 
-    Judgements show p of every token of the step (at temperature 0 the plain softmax). accept is 1 or 0 for all of them,
-    and no coin is tossed.
+    The judgements show p of every token of the step (at temperature 0, the plain softmax instead of the one-hot p).
+    ``accept`` is the same in all of them: 1 if the step is kept, otherwise 0. No coin is tossed.
     """
 
     key = "specreason"
@@ -95,14 +96,14 @@ def _asked(case: Case) -> bool:
 
 
 def mean_digit(logits: Tensor, choices) -> float:
-    """Return the mean digit, weighted by the digits' probabilities. logits: [V], where the answer is expected. choices:
-    the tokens of 0, 1 ... 9."""
+    """Return the mean of the digits 0 to 9, weighted by their probabilities. logits: [V], the large model's logits at
+    the position where its answer is expected. choices: the tokens of the digits 0, 1 ... 9, in this order."""
     shares = logits[list(choices)].double().softmax(-1).tolist()
     return sum(digit * share for digit, share in enumerate(shares))
 
 
 def _parted(tree: DraftTree) -> tuple[list[int], list[int]]:
-    """Return the first branch in two parts: its forced tokens, and the step behind them."""
+    """Return the first branch as two lists of nodes: its forced tokens, and the step that follows them."""
     branch, place = [], ROOT
     while children := tree.children(place):
         place = children[0]

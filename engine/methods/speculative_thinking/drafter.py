@@ -19,7 +19,7 @@ SHOWN = 6  # last hand-overs that the exhibit shows
 
 
 class SpeculativeThinkingDrafter(DraftModelDrafter):
-    """Proposes one unchecked token while the small model thinks, and nothing while the large one writes
+    """Proposes one unchecked token while the small model thinks, and nothing while the large model writes
     (``engine.core.switching``)."""
 
     key = "speculative_thinking"
@@ -83,7 +83,7 @@ class SpeculativeThinkingDrafter(DraftModelDrafter):
         self._reader.keep([])  # the rows are read again once their tokens are in the text
 
     def _look_ahead(self, context) -> None:
-        """Decide at the beginning of a step which model writes it."""
+        """Decide at the beginning of a reasoning step which model writes this step."""
         self._see(context, min(self.settings["ahead"], self.max_context - len(context)))
         hit = None
         for kinds in KINDS[self.settings["cues"]]:

@@ -1,10 +1,10 @@
-"""The draft model sees a smaller picture or none; a gate that knows the question picks the way in which the picture is
-made smaller.
+"""The draft model sees a smaller picture or none; a gate that knows the question picks the operator that makes the
+picture smaller.
 
 Huang et al., SpecVLM: Fast Speculative Decoding in Vision-Language Models (2025), with all of the paper's operators
-(``engine.methods.shared.operator_gate``) and its default mode, in which one of them is picked. The paper's draft is a
-cell on the target's features. Here it is an ordinary draft model that has learned to read whole, pruned and pooled
-pictures alike.
+(``engine.methods.shared.operator_gate``) and its default mode, in which the gate picks one operator. The paper's draft
+model is a cell that takes the target's hidden states as input. Here it is an ordinary draft model that was trained on
+whole, pruned and pooled pictures alike.
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""The gate that picks the way in which a picture is made smaller."""
+"""The trained gate that picks the operator by which a picture is made smaller."""
 
 from engine.methods.shared.operator_gate import OperatorGate
 

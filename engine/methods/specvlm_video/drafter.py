@@ -46,8 +46,9 @@ class SpecVLMVideoDrafter(PartSeenChain):
 
 
 def asked_for(session: Session, prompt: list[int], patches: int) -> Tensor:
-    """Return how much the question's tokens look at each patch, [P]: the mean over heads and layers. session: the
-    target's session, which has read the whole prompt but its last token."""
+    """Return how much attention the question's tokens pay to each patch, [P]: the mean over tokens, heads and layers.
+    session: the target's session, in which all of the prompt except its last token is committed. patches: the number P
+    of patches."""
     watch = Queries()
     read_again(session, prompt[patches:], patches, watch)
     layers = [
@@ -58,7 +59,8 @@ def asked_for(session: Session, prompt: list[int], patches: int) -> Tensor:
 
 
 def pruned(scores: Tensor, count: int) -> list[int]:
-    """Return the places of the ``count`` patches that are kept, ascending. scores: [P], the attention on each patch."""
+    """Return the indices of the ``count`` patches that are kept, ascending. scores: [P], the attention on each
+    patch."""
     kept: list[int] = []
     for place in scores.argsort(descending=True).tolist()[:count]:
         if scores[kept].sum() >= COVERED * scores.sum():

@@ -1,4 +1,4 @@
-"""SSD: drafts are prepared for the likeliest outcomes of the target's pass while it runs, in the loop
+"""SSD: while a pass of the target runs, drafts are prepared for the likeliest outcomes of this pass, in the loop
 ``engine.core.prepared``.
 
 Kumar et al., "Speculative Speculative Decoding" (2026), whose algorithm is called Saguaro.
@@ -20,11 +20,12 @@ MOST_ROWS = 6  # most rows of the exhibit's table
 
 @dataclass
 class Outcome:
-    """One possible outcome of the target's pass: some tokens of the draft are kept, then the target writes a token of
-    its own.
+    """One possible outcome of the target's pass over a draft: the draft's first tokens are kept, and then the target
+    writes a token of its own.
 
-    kept: the number of kept tokens. token: the target's token. chance: the probability of this outcome, by q. tokens,
-    laws, kinds: the draft that was prepared for it.
+    kept: the number of kept tokens. token: the target's token. chance: the outcome's probability according to the draft
+    model's laws q. tokens, laws, kinds: the next draft, prepared for this outcome; for each of its tokens, the token
+    itself, its law q, and how it was drawn from q.
     """
 
     kept: int
@@ -42,12 +43,12 @@ class Outcome:
 
 
 class SsdDrafter(DraftModelDrafter):
-    """Writes a chain. While the target reads it, writes a further chain behind each of the likeliest outcomes of this
-    check.
+    """Drafts a chain. While the target's pass over this chain runs, the draft model writes a further chain for each of
+    the likeliest outcomes of the pass.
 
     The outcomes are chosen by q and by the drafted tokens. Each prepared chain is drawn from q given its outcome, so it
-    has the law of a draft that is made after the outcome. A refused token cannot come next, so it is not among the
-    outcomes.
+    has the same law as a draft that is written when the outcome is known. If a drafted token is refused, the target's
+    own token is another one, so an outcome never ends with the refused token.
     """
 
     key = "ssd"
@@ -83,7 +84,7 @@ class SsdDrafter(DraftModelDrafter):
         return self._tree
 
     def _hit(self, context) -> Outcome | None:
-        """Return the outcome that came true; None if no draft was prepared for it."""
+        """Return the prepared outcome that came true; None if no draft was prepared for the actual outcome."""
         if not self._outcomes:
             return None
         base, before = len(self._context), self._drafted
@@ -104,8 +105,8 @@ class SsdDrafter(DraftModelDrafter):
             self._write(int(length), len(tree))
 
     def _laws(self, tree: DraftTree) -> list[Tensor]:
-        """Return q [V] after the text and after each drafted token; the draft model reads the tokens that it has not
-        read yet."""
+        """Return the draft model's laws q [V]: after the text, and after each drafted token. If some of these tokens
+        are not yet in the draft model's session, run it over them first."""
         if self._read:
             first, last = [tree.shown_law(parent) for parent in tree.parents], len(tree) - 1
             return [*first, self._reader.expand([last], tree.tokens[-1:], tree.parents[-1:])[0]]
@@ -133,8 +134,8 @@ class SsdDrafter(DraftModelDrafter):
         return sorted(outcomes, key=lambda outcome: (-outcome.chance, outcome.kept))[:count]
 
     def _write(self, length: int, nodes: int) -> None:
-        """Draft behind each outcome, one token of all of them in a pass. nodes: the size of the tree that is being
-        verified."""
+        """Write the prepared drafts: each pass of the draft model adds one token to the draft of every outcome. length:
+        the number of tokens in each of these drafts. nodes: the size of the tree that the target is verifying."""
         ends = [(outcome.token, outcome.kept - 1) for outcome in self._outcomes]
         for place in range(length):
             numbers = [nodes + place * len(ends) + row for row in range(len(ends))]

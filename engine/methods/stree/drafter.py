@@ -5,8 +5,8 @@ a mask could hide: its memory is one state. A scan of the tree's paths, one afte
 for every path. Here products of the transitions along the tree replace these scans (``engine.model.states``), and a
 refused path never affects the committed state.
 
-The drafter is the paper's baseline: a draft model and a tree whose shape is fixed beforehand. Any other drafter's tree
-is read in the same way.
+The drafter is the paper's baseline: a draft model and a tree whose shape is fixed beforehand. The target reads the
+trees of all other drafters by the same products.
 """
 
 from engine.core.exhibits import Cell, Gauge, Table, Token
@@ -47,7 +47,8 @@ def _rows_read(tree: DraftTree) -> Gauge:
 
 
 def _carried(tree: DraftTree, root: int, transitions: list[list[float]]) -> Table:
-    """Show the share of the committed state that is left at each row. transitions: [N + 1, L], the root in row 0; see
+    """Show, for each row of the tree, the share of the committed state that is left after this row. root: the root's
+    token. transitions: [N + 1, L], for the root and N nodes, in the L layers with a state; see
     ``engine.model.hybrid.HybridSession``."""
     rows: list[list[Cell]] = [["root", Token(root), *transitions[0]]]
     for node, token in enumerate(tree.tokens[: SHOWN - 1]):

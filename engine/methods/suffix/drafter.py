@@ -1,4 +1,4 @@
-"""Copies the tokens that followed the longest match, in this text and earlier ones
+"""Copies the tokens that followed the longest earlier match of the text's end, in this text or in earlier ones
 (``engine.methods.shared.suffix_copies``)."""
 
 from engine.core.arm import Arm

@@ -1,9 +1,9 @@
 """Copy where the text repeats itself; elsewhere let a draft model write ahead.
 
-The hybrid form of SuffixDecoding (Oliaro et al., NeurIPS 2025): the suffix tree's score is the expected number of its
-tokens that are kept. At every step it is compared with a threshold. If it reaches the threshold the suffix tree is the
-draft, otherwise another drafter drafts: here the chain of a small draft model, in the paper EAGLE-3. The draft model
-reads copied tokens when it drafts again.
+The hybrid form of SuffixDecoding (Oliaro et al., NeurIPS 2025). At every step a suffix tree proposes copied tokens,
+with a score: the expected number of these tokens that will be kept. If the score reaches a threshold, the copied tokens
+are the step's draft. Otherwise another drafter drafts: here a small draft model writes a chain; in the paper it is
+EAGLE-3. The draft model reads the copied tokens the next time that it drafts.
 """
 
 from engine.core.drafter import Drafter

@@ -1,5 +1,5 @@
-"""A draft tree of k chains for the passes of one chain: the draft model reads mixtures of tokens
-(``engine.methods.shared.superposition``)."""
+"""A draft tree of k chains for as many passes of the draft model as one chain takes: the model's inputs are mixtures of
+tokens (``engine.methods.shared.superposition``)."""
 
 from collections.abc import Sequence
 
@@ -18,8 +18,9 @@ from engine.model.layers import EVERY
 
 
 class SuperposedDrafter(Drafter):
-    """The paper writes whole texts in this way, which is lossy. A draft made in this way loses nothing, because the
-    target judges every token of the chains, which are picked without chance. This use is not the paper's."""
+    """The paper writes whole texts by superposed decoding, which is lossy. Here superposed decoding only writes the
+    draft, and nothing is lost: the chains are chosen without random draws, and the target judges every token of them.
+    This use is not the paper's."""
 
     key = "superposed"
     title = "Superposed chains"

@@ -1,8 +1,8 @@
-"""Several texts by one pass a token: the target reads mixtures of tokens (``engine.methods.shared.superposition``).
+"""Several texts for one pass per token: the target reads mixtures of tokens (``engine.methods.shared.superposition``).
 
-Shen et al., Superposed Decoding: Multiple Generations from a Single Autoregressive Inference Pass (2024). Lossy: behind
-the first token the target does not read any single text, but a mixture of several. Of the texts that have ended or
-reached the greatest length, the one with the best score per token is written.
+Shen et al., Superposed Decoding: Multiple Generations from a Single Autoregressive Inference Pass (2024). Lossy: after
+the first token, the target reads no single text but a mixture of several texts. Of the texts that have ended or reached
+the greatest length, the one with the best score per token is written.
 """
 
 import torch
@@ -59,7 +59,8 @@ class SuperposedTextsDrafter(SeveralTexts):
         return self.laws([()])[()]
 
     def _next(self):
-        """Return p [V] after the row that all texts share."""
+        """Run the target over one row, the mixture of the texts' last tokens. Return p [V] of the token that follows
+        this row."""
         session = self.start.target
         lasts = self.target.readable([path[-1] for path, _ in self._texts.texts])
         embeddings = self.target.embed(torch.tensor(lasts, device=self.target.device))

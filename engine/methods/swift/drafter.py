@@ -1,13 +1,14 @@
 """The target drafts for itself, without some of its middle sublayers.
 
 SWIFT (Xia et al., "SWIFT: On-the-Fly Self-Speculative Decoding for LLM Inference Acceleration", 2024): no draft model
-and no training. The skip set is optimised on the tokens written so far, by random search and Bayesian optimisation.
-Drafting stops where the draft is not confident. At every position the draft's likeliest alternatives are also verified,
-the more of them the less confident the draft is. The draft reads the target's own keys and values.
+and no training. The skip set is optimised on the tokens written so far, by random search and Bayesian optimisation. A
+draft ends where the skipping target is not confident. At every drafted position the likeliest alternatives are
+verified, too: the less confident the skipping target is, the more of them. Draft passes use the target's own keys and
+values.
 
-Beyond the paper: where skipping does not pay, as with few layers, the text is decoded plainly. Trials of skip sets and
-drafts together may cost a small share of the time, and a few steps at the start (``engine.methods.swift.ledger``). So
-the clock decides which steps draft, except with ``when=always``.
+Beyond the paper: where skipping does not pay, for instance with few layers, the text is decoded plainly. Trials of skip
+sets and drafts together may lose only a small share of the elapsed time, plus a few steps at the start
+(``engine.methods.swift.ledger``). Measured times therefore decide which steps draft, except with ``when=always``.
 """
 
 import math
@@ -26,8 +27,8 @@ from engine.methods.swift.swift_shown import shown
 from engine.model.layers import Layers, cost_share
 
 WIDTHS = ((0.95, 0.3), (0.8, 0.5), (0.5, 0.8), (0.0, 1.0))
-"""(probability, share): where the likeliest token has at least this probability, this share of the width is
-verified."""
+"""Pairs (probability, share). If the likeliest token at a position has at least this probability, only this share of
+the option ``width`` (the most tokens per position) is verified."""
 ENOUGH = 0.95  # from this matchness on, no better skip set is sought
 LEARNING = 0.1  # weight of a new token in the running acceptance
 ROW_COST = 0.05  # price of one more row to check, in passes
@@ -125,9 +126,10 @@ class SwiftDrafter(Drafter):
             ledger.draft_pass(kept.milliseconds.get("draft", 0.0) / kept.tree.deepest)
 
     def _pays(self, skipped: frozenset, length: int) -> bool:
-        """Whether a draft of some length is expected to write more than plain decoding in the same time, given the
-        share of tokens that were kept and the measured time of draft passes. Returns False if trials and drafts have
-        lost more than a small share of the time, and always True with ``when=always``."""
+        """Whether a draft of at most ``length`` tokens is expected to write more tokens than plain decoding does in the
+        same time. The estimate uses the share of drafted tokens that were kept and the measured time of draft passes.
+        Returns False once trials and drafts have lost more than a small share of the elapsed time, and always True with
+        ``when=always``."""
         if self.settings["when"] == "always":
             return True
         ledger, share = self._search.ledger, self._kept_share
@@ -146,7 +148,8 @@ class SwiftDrafter(Drafter):
         return False
 
     def _draft(self, tree: DraftTree, context: Sequence[int], layers: Layers, length: int) -> None:
-        """Draft a chain with the skipping target. Its rows are fed to the target's own session and dropped again."""
+        """Add to the tree a chain, with alternatives beside it, that the target drafts when only these layers are run.
+        The chain's rows go through the target's own session, and are dropped from it afterwards."""
         session, parent = self.start.target, ROOT
         rows = context[session.length :]  # the root, and the forced tokens after it
         for _ in range(length):
@@ -166,8 +169,8 @@ class SwiftDrafter(Drafter):
         return math.ceil(share * self.settings["width"])
 
     def _candidates(self, q: Tensor, count: int) -> list[int]:
-        """Return the tokens to verify at a place whose draft law is q [V]; the draft goes on behind the first of
-        them."""
+        """Return at most ``count`` tokens to verify at a position with the draft law q [V]. The drafted chain continues
+        after the first of them."""
         count = max(1, min(count, int((q > 0).sum())))
         if self.sampling.greedy:
             return q.topk(count).indices.tolist()
@@ -179,7 +182,7 @@ class SwiftDrafter(Drafter):
 
     def _improve(self, context) -> bool:
         """Try one more skip set on the last tokens, if a trial is due and affordable. context: the text up to the root.
-        Returns whether one was tried."""
+        Returns whether a set was tried."""
         window = min(self.settings["window"], len(context) - 2)
         tried, best = len(self._search.scores), self._search.best[1]
         done = tried >= self.settings["trials"] or best >= ENOUGH
@@ -209,7 +212,7 @@ class SwiftDrafter(Drafter):
 
     @torch.no_grad()
     def _q(self, states: Tensor) -> Tensor:
-        """Return the laws [R, V] after the states, on the host."""
+        """Return the laws [R, V] of the tokens that follow hidden states [R, H], on the CPU."""
         logits = self.target.head(states)
         return display_distribution(logits, self.sampling).cpu()
 

@@ -1,4 +1,4 @@
-"""Decides whether a way of drafting may go on experimenting, by the time that it has cost so far."""
+"""Decides, by the time lost so far, whether a way of drafting may go on experimenting."""
 
 from dataclasses import dataclass
 
@@ -6,16 +6,17 @@ ALLOWANCE = 0.01  # share of the elapsed time that may be lost
 LEARNING = 0.1  # weight of a new step in the running means
 TRIAL = 2.0  # plain steps that an experiment is expected to cost
 CREDIT = TRIAL + 1.0
-"""The plain steps that may be lost at once: one experiment, and one draft that follows from it."""
+"""The loss, in plain steps, that is allowed beyond a share of the elapsed time: enough for one experiment, and one
+draft that follows from it."""
 
 
 @dataclass
 class Ledger:
     """Times in milliseconds, for a comparison with plain decoding of the same tokens.
 
-    plain: the running mean of steps without a draft or an experiment; None before the first. draft: the running mean of
-    draft passes; None before the first. clock: the sum of all steps. lost: the time that drafted steps and experiments
-    took beyond the plain steps that they replaced; negative if they saved time.
+    plain: the running mean time of steps without a draft or an experiment; None before the first. draft: the running
+    mean time of draft passes; None before the first. clock: the time of all steps together. lost: the time that drafted
+    steps and experiments took beyond the plain steps that they replaced; negative if they saved time.
     """
 
     plain: float | None = None
@@ -36,8 +37,8 @@ class Ledger:
         self.draft = _mean(self.draft, milliseconds)
 
     def affords(self, steps: float = TRIAL) -> bool:
-        """Whether the time of ``steps`` more plain steps may be lost. The allowance is a share of the elapsed time and
-        a credit; without the credit, a text of ordinary length would end before its first experiment."""
+        """Whether the time of ``steps`` more plain steps may be lost. The allowance is a share of the elapsed time plus
+        a fixed credit; without the credit, a text of ordinary length would end before its first experiment."""
         if self.plain is None:
             return False
         return self.lost + (steps - CREDIT) * self.plain <= ALLOWANCE * self.clock

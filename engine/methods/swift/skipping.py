@@ -47,8 +47,8 @@ class SkipSearch(Store):
 
     @property
     def best(self) -> tuple[frozenset[Sublayer], float]:
-        """The skip set with the highest matchness, and this matchness; before any trial, the set with equal distances,
-        and 0."""
+        """The skip set with the highest matchness, and this matchness. Before any trial, the initial set of sublayers
+        at equal distances, and 0."""
         return self._best
 
     @property
@@ -56,7 +56,7 @@ class SkipSearch(Store):
         return 8 * (len(self.sublayers) + 1) * len(self.scores)
 
     def proposal(self, uniforms: Callable[[int], Tensor], interval: int = 1) -> Tensor:
-        """Return the next skip set to try: float [S], 1 where a sublayer is skipped.
+        """Return the next skip set to try: float [S] over the S sublayers, 1 where a sublayer is skipped.
 
         uniforms(count): returns ``count`` uniform numbers on [0, 1). interval: the Gaussian process proposes the last
         of every ``interval`` trials; the other trials are random.
@@ -87,8 +87,8 @@ class SkipSearch(Store):
         return torch.zeros(len(self.sublayers), dtype=torch.float64).index_fill_(0, places, 1.0)
 
     def _expected_improvement(self, pool: Tensor) -> Tensor:
-        """Return the expected improvements [P] of skip sets [P, S], by a Gaussian process whose kernel falls with the
-        number of differing sublayers."""
+        """Return the expected improvement of each of P skip sets over S sublayers: [P, S] -> [P]. The kernel of the
+        Gaussian process falls with the number of sublayers in which two sets differ."""
         tried = torch.stack(self.tried[-RECENT:])
         scores = torch.tensor(self.scores[-RECENT:], dtype=torch.float64)
         mean = scores.mean()

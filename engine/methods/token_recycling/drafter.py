@@ -21,15 +21,15 @@ from engine.methods.shared.fixed_shape import Shape, cheapest_shape
 from engine.methods.shared.remembering import RememberingDrafter
 
 MOST_BYTES = 2_000_000
-"""The size of one matrix. If the vocabulary is too large for it, there are fewer rows than tokens, and a new token
-takes the row that was filled first."""
+"""The most bytes of one matrix. If the vocabulary is too large for a row per token, a token without a row takes over
+the row that was given out longest ago."""
 
 LEAST_ROWS = 256
 """The least number of rows; it is more than one pass can fill."""
 
 LEVEL = 0.6
-"""The cost of one more level of the tree, where a child of rank r (from 0) costs log2(r + 1) more than the first
-child."""
+"""The price of one more level, in the costs that decide which nodes the tree has (``static_shape``). A child of rank r,
+counted from 0, costs another log2(r + 1)."""
 
 
 class TokenRecyclingDrafter(RememberingDrafter):
@@ -74,8 +74,8 @@ class TokenRecyclingDrafter(RememberingDrafter):
             self._successors.write(tokens, kept.logits)
 
     def _exhibits(self, walked: Sequence[int]) -> list[Table | Gauge]:
-        """Show the rows of the kept tokens, as they were when the tree was drafted. walked: the root and the kept
-        tokens."""
+        """Show the matrix rows of the kept tokens, as these rows were when the tree was drafted. walked: the root and
+        the kept tokens."""
         matrix = self._successors
         rows = []
         for token in walked:
@@ -98,7 +98,7 @@ class TokenRecyclingDrafter(RememberingDrafter):
 
 
 class SuccessorMatrix(Store):
-    """Maps each token to its most probable successors, the most probable first, as of the last pass that read the
+    """Maps each token to its most probable successors, the most probable first, as of the target's last pass over the
     token."""
 
     def __init__(self, vocabulary: int, width: int, most_bytes: int = MOST_BYTES) -> None:
@@ -121,13 +121,13 @@ class SuccessorMatrix(Store):
         return self._successors.nbytes + self._row_of.nbytes + self._token_of.nbytes
 
     def row(self, token: int) -> list[int]:
-        """Return the successors of a token; empty if the target has not read the token yet."""
+        """Return the successors of a token; empty if no pass of the target has contained the token yet."""
         place = int(self._row_of[token])
         return [] if place < 0 else self._successors[place].tolist()
 
     def write(self, tokens: Sequence[int], logits: Tensor) -> None:
         """Replace the rows of these tokens. logits: [R, V], row i after token i. For a token that occurs twice, its
-        last row counts; in the paper it depends on the order in which a GPU happens to write."""
+        last row counts; in the paper, which of its rows counts depends on the order in which a GPU happens to write."""
         last = {token: row for row, token in enumerate(tokens)}
         best = logits[list(last.values())].topk(self.width).indices
         places = [self._place(token) for token in last]
@@ -149,11 +149,11 @@ class SuccessorMatrix(Store):
 
 
 def static_shape(budget: int, width: int, depth: int) -> Shape:
-    """Return the places of a tree in breadth-first order; each is (index of its parent's place or -1, rank).
+    """Return the nodes of a tree in breadth-first order; each is (index of its parent or -1, rank among its siblings).
 
-    The paper's tree has 80 nodes on six levels and gives earlier candidates more children. Here a place costs LEVEL +
-    log2(rank + 1) more than its parent, and the tree has the cheapest ``budget`` places. Of 80, the six levels have 8,
-    21, 25, 19, 6 and 1, where the paper's have 8, 21, 25, 15, 8 and 3.
+    The paper's tree has 80 nodes on six levels and gives earlier candidates more children. Here a node costs LEVEL +
+    log2(rank + 1) more than its parent, and the tree consists of the cheapest ``budget`` nodes. With 80 nodes, the six
+    levels have 8, 21, 25, 19, 6 and 1 nodes; in the paper's tree they have 8, 21, 25, 15, 8 and 3.
     """
     level = tuple(LEVEL + math.log2(rank + 1) for rank in range(width))
     return cheapest_shape((level,) * depth, budget)

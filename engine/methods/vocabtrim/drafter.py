@@ -1,8 +1,8 @@
-"""A chain from a draft whose head has only the tokens that the target writes most often.
+"""A chain from a draft model whose head has only the tokens that the target writes most often.
 
-Goel et al., VocabTrim: Vocabulary Pruning for Efficient Speculative Decoding in LLMs (2025). In a small draft the head
-reads more bytes per token than any other part. Tokens that the head lacks have q = 0: they are never drafted, and where
-the target writes one of them the draft is refused, so the text stays the target's.
+Goel et al., VocabTrim: Vocabulary Pruning for Efficient Speculative Decoding in LLMs (2025). In a small draft model the
+head reads more bytes per token than any other part. Tokens that the head lacks have q = 0: they are never drafted.
+Where the target writes one of them, the draft is refused, so the text stays the target's.
 """
 
 import torch
@@ -16,7 +16,7 @@ from engine.model.cut_head import head_bytes, with_head
 from engine.model.language_model import LanguageModel
 
 SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)
-"""The shares of the head that can be kept; each of them makes a separate model to be compiled."""
+"""The shares of the head's rows that can be kept. Each share makes a separate model, which has to be compiled."""
 
 
 class VocabTrimDrafter(DraftModelDrafter):
@@ -86,7 +86,7 @@ def rounded(share: float) -> float:
 
 
 def kept_tokens(vocabulary: Vocabulary, share: float, rows: int) -> Tensor:
-    """Return the most frequent tokens that a head of ``rows`` rows has, [K]; K is this share of the rows, at least
-    1."""
+    """Return the most frequent tokens, [K], for which a head of ``rows`` rows keeps its rows. K is this share of
+    ``rows``, at least 1."""
     in_head = vocabulary.tokens[vocabulary.tokens < rows]
     return in_head[: max(1, round(share * min(rows, len(in_head))))]

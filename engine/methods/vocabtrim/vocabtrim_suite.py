@@ -1,8 +1,8 @@
-"""`python -m engine bench --suite vocabtrim`: bytes saved and accepted tokens lost, by the kept share of the draft's
-head.
+"""`python -m engine bench --suite vocabtrim`: bytes saved and accepted tokens lost, by the kept share of the draft
+model's head.
 
-Greedy texts on all workloads, with drafts of one length. With all sizes of the head the texts are the same, and only
-steps and time differ.
+Greedy texts on all workloads, with drafts of one fixed length. The texts are the same for all sizes of the head; only
+the number of steps and the time differ.
 """
 
 from engine.bench.contestants import Ours
