@@ -1,16 +1,18 @@
-"""Reading text files from any program: a byte order mark is dropped, and every line ends with \\n."""
+"""Reads text files that any program may have written: a byte order mark is dropped, and every line ends with a line
+feed."""
 
 from pathlib import Path
 
 from engine.errors import UserError
 
 ENCODING = "utf-8-sig"
-"""UTF-8, with or without the byte order mark that Windows programs write at its start."""
+"""The encoding of the files: UTF-8, with or without the byte order mark that Windows programs put at the start of a
+file."""
 
 
 def text_of(path: Path, name: str = "") -> str:
-    """The text of a file. name: the file's name in messages; if empty, its own. Raises UserError if the file cannot be
-    read or is not UTF-8."""
+    """The text of a file. name: how messages call the file; if empty, by its own name. Raises UserError if the file
+    cannot be read or is not UTF-8."""
     name = name or path.name
     try:
         return path.read_text(ENCODING)

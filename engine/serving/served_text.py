@@ -1,10 +1,12 @@
-"""A text whose target is behind a serving engine, also at temperature 1, where only a part of p is known.
+"""A text whose target is behind a serving engine. At temperature 1 the engine reports only a part of p, and this
+module makes the judging exact nevertheless.
 
-A draft model draws from its few likeliest tokens. The engine reports p of these and of all drafted tokens. So the rule
-has all numbers that it needs: a drafted token x is kept with probability min(1, p(x)/q(x)), and the residual after a
-refusal is known for each of these tokens, and for all others, where q is 0, as a sum. The rule spreads this sum evenly.
-If the next token is then one of the others, the engine itself draws it: from p without the tokens whose p is known.
-Together this is exactly the residual of Leviathan et al. (2023).
+A draft model draws only from its few likeliest tokens. The engine reports p of all these tokens, so p is known
+wherever q is above 0. A drafted token x is accepted with probability min(1, p(x)/q(x)). After a refusal, the residual
+max(0, p - q) is known for each of these tokens. For all other tokens, whose q is 0, only the sum of the residual is
+known. The rule spreads this sum evenly over them. If the rule's final token is one of these others, it is replaced by
+a token that the engine itself drew from p without the tokens whose p is reported. The result follows exactly the
+residual of Leviathan et al. (2023).
 """
 
 from dataclasses import replace
@@ -40,13 +42,13 @@ class ServedText(Text):
         return replace(judged, judging=verdict)
 
     def _passes(self, seen: Seen) -> dict[str, int]:
-        """The passes of a step; each request to the engine counts as a pass of the target."""
+        """The passes of a step, by model; each request to the engine counts as a pass of the target."""
         return super()._passes(seen) | {"target": seen.calls}
 
 
 def final_token(verdict: Verdict, seen: ServedSeen) -> int:
-    """The rule's final token if its p is reported by itself; otherwise the engine's draw. Raises UserError for an
-    impossible draw."""
+    """The rule's final token if the engine reported p of this token; otherwise the token that the engine drew. Raises
+    UserError if the engine drew a token that it was told not to draw."""
     row = seen.rows[verdict.walk[-1] + 1]
     if verdict.final_token in row.banned:
         return verdict.final_token

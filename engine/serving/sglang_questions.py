@@ -1,9 +1,11 @@
-"""Requests to SGLang about a draft: ``/generate`` with token ids, according to its documentation.
+"""Makes the requests to SGLang that ask for the target's rows of a draft: ``/generate`` with token ids, according to
+SGLang's documentation.
 
-One request gives all rows: it has a prompt for each path of the draft. The engine reports from the end of the text on
-(``logprob_start_len``), so its cache of the text is used. At temperature 1 it reports p of the tokens that the draft
-has or could have drawn (``token_ids_logprob``). Each node with children is one more prompt, after which the engine
-draws among all other tokens (``logit_bias``).
+A row is what the target says about the token after one position. One request gives all rows: it has a prompt for each
+path of the draft. The engine reports log-probabilities only from the end of the text on (``logprob_start_len``), so it
+can use its cache for the text. At temperature 1 it also reports p of all tokens that the draft has or could have drawn
+(``token_ids_logprob``). Then each node with children is one more prompt, after which the engine draws a token among
+all others (``logit_bias``).
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +29,8 @@ PLAIN = {
 
 
 def questions(name: str, reading: Reading) -> Iterator[Question]:
-    """The requests whose answers together give all rows. name: unused, as a server has only one model."""
+    """Yields the one request whose answer gives all rows of a draft. name: unused, because an SGLang server has only
+    one model."""
     leaves, seed = reading.leaves, reading.seed
     inner = [place for place in range(ROOT, len(reading.tree)) if place not in leaves]
     drawn = [] if seed is None else inner
@@ -71,8 +74,8 @@ def questions(name: str, reading: Reading) -> Iterator[Question]:
 
 
 def _laws(meta: dict, tokens: Sequence[int], named: bool) -> list[dict[int, float]]:
-    """Log-probabilities after the text and after each node of a path. tokens: the tokens of the path. named: whether
-    the request named tokens."""
+    """A list of laws, each token -> log-probability: the law after the text, then the law after each node of a path.
+    meta: the engine's answer. tokens: the tokens of the path. named: whether the request named tokens."""
     kinds = ["top_logprobs", *(["token_ids_logprobs"] if named else [])]
     # the first token has no law before it; ids are the path's: SGLang gives a vocabulary's last token another id
     own = [
@@ -86,5 +89,5 @@ def _laws(meta: dict, tokens: Sequence[int], named: bool) -> list[dict[int, floa
 
 
 def _law(entries: Sequence[Sequence]) -> dict[int, float]:
-    """Token -> log-probability. entries: lists of (log-probability, token), perhaps with the token's text."""
+    """A law, token -> log-probability. entries: lists of (log-probability, token), perhaps with the token's text."""
     return {int(token): float(p) for row in entries for p, token, *_ in row}

@@ -1,12 +1,13 @@
-"""Requests to vLLM about a draft: ``/v1/completions`` with token ids.
+"""Makes the requests to vLLM that ask for the target's rows of a draft: ``/v1/completions`` with token ids.
 
-At temperature 0 one request gives all rows (``prompt_logprobs``): it has a prompt for each path of the draft.
+A row is what the target says about the token after one position. At temperature 0 one request gives all rows
+(``prompt_logprobs``): it has a prompt for each path of the draft.
 
-At temperature 1 each node of the draft is a prompt of its own, after which the engine draws one token. The request
-names the tokens that the draft has or could have drawn: the engine reports p of each (``logprob_token_ids``), and draws
-among all others (``logit_bias``), so that no request is needed after a refusal. It keeps the beginning of the text
-between requests if its prefix cache is on. A request may name 128 tokens; a draft that could have drawn more takes
-several.
+At temperature 1 each node of the draft is a prompt of its own, after which vLLM draws one token. The request names all
+tokens that the draft has or could have drawn. vLLM reports p of each of these tokens (``logprob_token_ids``), and
+draws among all other tokens (``logit_bias``), so no second request is needed after a refusal. If vLLM's prefix cache
+is on, the common beginning of the prompts is not computed again. One request may name at most 128 tokens, so a draft
+that could have drawn more needs several requests.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,9 +18,10 @@ from engine.serving.served_rows import KNOWN, Question, Reading, Row
 
 PATH = "/v1/completions"
 MOST_NAMED = 128
-"""The most tokens that one request may name to get their p."""
+"""The most tokens that one request may name in order to learn their p."""
 BAN, BANNED = -100.0, -80.0
-"""BAN is added to the logits of tokens that must not be drawn; log-probabilities below BANNED include this addition."""
+"""BAN is added to the logits of tokens that must not be drawn. A reported log-probability below BANNED shows that vLLM
+computed it after this addition."""
 PLAIN = {
     "max_tokens": 1,
     "ignore_eos": True,
@@ -35,8 +37,8 @@ PLAIN = {
 
 
 def questions(name: str, reading: Reading) -> Iterator[Question]:
-    """Yields the requests whose answers together give all rows. name: the model's name. Raises UserError if no request
-    fits the draft."""
+    """Yields the requests whose answers together give all rows of a draft. name: the model's name. Raises UserError if
+    a draft could have drawn too many tokens at one node."""
     if reading.seed is None:
         yield _likeliest(name, reading)
         return
@@ -66,7 +68,8 @@ def _likeliest(name: str, reading: Reading) -> Question:
 
 
 def _drawn(name: str, reading: Reading, places: Sequence[int], named: frozenset[int]) -> Question:
-    """The request about these nodes. named: tokens whose p is reported and which the engine must not draw."""
+    """The request for these nodes at temperature 1. places: the nodes, or ROOT. named: the tokens whose p is reported
+    and which the engine must not draw."""
     prompts = [reading.prompt(place) for place in places]
     body = {"model": name, "prompt": prompts, "temperature": 1.0, "seed": reading.seed} | PLAIN
     body["logprobs"] = len(named) or KNOWN
@@ -92,7 +95,7 @@ def _drawn(name: str, reading: Reading, places: Sequence[int], named: frozenset[
 
 
 def _groups(reading: Reading) -> Iterator[tuple[list[int], frozenset[int]]]:
-    """Yields nodes that share a request, with the tokens that the request names."""
+    """Yields groups of nodes that fit into one request, each with the set of tokens that the request must name."""
     places: list[int] = []
     named: frozenset[int] = frozenset()
     for place in range(ROOT, len(reading.tree)):
@@ -116,7 +119,7 @@ def _choices(answer: dict, count: int) -> list[dict]:
 
 
 def _law(choice: dict) -> dict[int, float]:
-    """Log-probabilities of the token after a prompt."""
+    """The law of the token after a prompt: token -> log-probability."""
     (last,) = choice["logprobs"]["top_logprobs"]
     return {_id(token): float(p) for token, p in last.items()}
 

@@ -1,1 +1,2 @@
-"""How many tokens to draft: measured on this machine, stored, and settled before a run."""
+"""Chooses how many tokens to draft: measures step costs on this machine, stores them, and sets the size before a
+run."""

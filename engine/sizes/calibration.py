@@ -1,5 +1,5 @@
-"""Measurements of step costs: when measuring is abandoned, how results are stored, and when later runs make them
-doubtful."""
+"""Stored measurements of what a step costs: when a measurement is abandoned, how results are stored, and when later
+runs cast doubt on them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from engine.remembered import Remembered
 
 SECONDS = 2.0
 SHARE = 0.75
-"""A thread that gets less than this share of a core while it measures is not alone on its machine."""
+"""If the measuring thread gets less than this share of a core, other processes are taken to be busy on the machine."""
 
 
 class Patience:
-    """Decides when to abandon measuring: beside other busy processes it takes long and says little. Its time starts
-    when it is made.
+    """Decides when a measurement is abandoned. Beside other busy processes a measurement takes long and is unreliable.
+    The time counts from the construction of the object.
     clocks: wall time, and the time that this thread has spent on a core."""
 
     def __init__(
@@ -45,10 +45,10 @@ _WRITING = threading.Lock()
 
 @dataclass(frozen=True)
 class Measurement:
-    """A measurement of a drafter's steps by size.
-    costs: size -> milliseconds of a step. gains: size -> tokens of a step, for models that come without gains.
-    noise: how much a cost varied, as a share of the cost. doubts: the number of runs in a row that contradicted the
-    costs."""
+    """What a drafter's steps cost, by draft size.
+    costs: size -> milliseconds of a step. gains: size -> tokens per step, measured only for models that come without
+    gains. noise: how much a cost varied, as a share of the cost. doubts: how many of the latest runs, one after
+    another, contradicted the costs."""
 
     costs: Mapping[int, float]
     gains: Mapping[int, float] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Measurement:
 
     @classmethod
     def of(cls, content: object) -> Measurement | None:
-        """The measurement in an entry of the file; None if the entry is invalid."""
+        """The measurement in an entry of the stored file; None if the entry is invalid."""
         try:
             tables = [
                 {int(size): float(value) for size, value in content[name].items()}  # type: ignore[index]
@@ -75,13 +75,14 @@ class Measurement:
         return self.doubts >= DOUBTS
 
     def contradicted_by(self, size: int, milliseconds: float) -> bool:
-        """Whether steps of this size that took ``milliseconds`` each contradict the measurement."""
+        """Whether a run whose steps of this size took ``milliseconds`` each contradicts the stored cost."""
         bound = TOLERATED + 3 * self.noise
         ratio = milliseconds / self.costs.get(size, milliseconds)
         return not 1 / bound <= ratio <= bound
 
     def after(self, old: Measurement | None) -> Measurement:
-        """This new measurement, with noise raised to half of the largest relative change since the old one."""
+        """A copy of this new measurement whose noise is at least half of the largest relative change since the old
+        one."""
         if old is None:
             return self
         changes = [
@@ -94,18 +95,19 @@ class Measurement:
 
 
 def recall(key: str) -> Measurement | None:
-    """The measurement stored under this key, doubtful or not; None if there is none."""
+    """The measurement that is stored under this key, even if it is doubtful; None if there is none."""
     return Measurement.of(MEMORY.read().get(key))
 
 
 def remember(key: str, measured: Measurement) -> bool:
-    """Store the measurement. Returns whether it could be written."""
+    """Store the measurement under this key. Returns whether the file could be written."""
     with _WRITING:
         return MEMORY.write(MEMORY.read() | {key: asdict(measured)})
 
 
 def observed(key: str, size: int, steps: int, milliseconds: float) -> None:
-    """Compare the stored costs with a finished run of ``steps`` steps of this size that took ``milliseconds`` each."""
+    """Compare a finished run with the stored cost: its ``steps`` steps of this size took ``milliseconds`` each on
+    average. A contradiction raises the measurement's ``doubts``, agreement resets them to 0."""
     entry = recall(key)
     if entry is None or steps < FEWEST_STEPS or milliseconds <= 0:
         return

@@ -1,13 +1,16 @@
-"""How much to draft: the size with the most tokens per millisecond on this machine.
+"""Chooses the draft size: the one with the most tokens per millisecond on this machine.
 
-Two numbers per size (nodes of a chain or tree) decide. The *gain*, the tokens of a step, depends on the models: it was
-measured when they were trained and is stored beside them (``gains.json``); for a pair without that file it is measured
-here. The *cost*, the milliseconds of a step, depends on the machine: it is measured here, once, by taking real steps on
-prompts of the same kinds, and stored in the user's cache folder (``engine.sizes.calibration``), so that the same
-options give the same numbers the next time. Both are geometric means over the kinds of text, so their quotient is the
-geometric mean of the speeds: every kind counts equally, however many steps its texts take. On a machine that is busy
-with other work, measuring is abandoned (``engine.sizes.calibration``), and this process uses the drafter's default
-size, ``usual_size``. It also does so if DRAFTSCOPE_MEASURE is 0.
+For each size (number of nodes of a chain or tree) two numbers decide: its gain and its cost. The *gain* is the number
+of tokens per step. It depends only on the models, so it was measured when they were trained, and is stored beside them
+(``gains.json``). For models without this file, the gain is measured here. The *cost* is the milliseconds per step. It
+depends on the machine, so it is measured here, once, by taking real steps on prompts of the same kinds. Costs are
+stored in the user's cache folder (``engine.sizes.calibration``), so that the same options give the same size the next
+time.
+
+Gain and cost are geometric means over the kinds of text. Their quotient is then the geometric mean of the speeds, in
+which every kind counts equally, however many steps its texts take. If other processes keep the machine busy, the
+measurement is abandoned (``engine.sizes.calibration``), and this process uses the drafter's default size,
+``usual_size``. The default is also used if DRAFTSCOPE_MEASURE is 0.
 """
 
 import json
@@ -35,9 +38,9 @@ from engine.sizes.preparing import prepare
 from engine.sizes.verify_cost import verify_costs
 
 SIZES = (1, 2, 4, 7, 11, 16)
-"""Sizes that are measured. Beyond the last there is little to gain, and a picture of the draft would be unreadable."""
+"""The sizes that are measured. Larger ones gain little more, and a picture of so large a draft could not be read."""
 COSTED = (1, 2, 3, 4, 5, 6, 7)
-"""Sizes whose costs are measured for a drafter that chooses a size at every step."""
+"""The sizes whose step costs are measured for a drafter that chooses a size anew at every step."""
 
 METHOD = 11  # version of the measurement; results of other versions are not used
 PROMPTS = (
@@ -45,17 +48,19 @@ PROMPTS = (
     "def area(width, height):\n    return",
     "Question: What is 12 plus 30?\nAnswer:",
 )
-"""Prompts for measuring models that come without prompts."""
+"""Prompts on which models are measured that come without prompts of their own."""
 TOKENS = 48  # the tokens written after each prompt
 TIE = 0.02
-"""The share of the speed by which a larger size must be better. Smaller differences are within the noise of costs, and
-a larger draft has a cost that is not measured here: its passes begin a text with weights that are not in the caches."""
+"""A larger size is chosen only if it is faster than a smaller one by more than this share of the speed. Smaller
+differences are within the noise of the costs. A larger draft also has a cost that is not measured here: at the
+beginning of a text, the weights for its passes are not in the processor's caches yet."""
 FIRST = 2  # the first steps of a text are not counted: a compiled pass costs more until its shape has settled
 
 COST_AWARE = "cost_aware"
-"""The option of drafters that need the cost of a target pass."""
+"""The name of the option that makes a drafter need the cost of target passes."""
 _too_busy: set[str] = set()
-"""Keys whose measurement was abandoned. The process keeps the default size for them, as it would keep a cost."""
+"""The keys whose measurement was abandoned. This process then uses the default size for them and does not measure
+again."""
 
 
 def settle_size(
@@ -65,11 +70,11 @@ def settle_size(
     sampling: Sampling,
     tell: Tell = silent,
 ) -> dict[str, Value]:
-    """The options, with a size of 0 ("what pays here") replaced by a number.
+    """The options, with a draft size of 0 replaced by the size that is fastest on this machine.
 
-    tell: receives the progress of the measurement. The number is the drafter's ``usual_size`` if tokens are sampled
-    (gains are those of greedy decoding), if the target is behind an engine, if measuring is turned off, or if the
-    machine cannot store results.
+    tell: receives the progress of the measurement. The size is the drafter's ``usual_size`` if the run samples (gains
+    hold for greedy decoding only), if the target is behind an engine, if measuring is turned off or was abandoned, or
+    if results cannot be stored.
     """
     name = cls.size_option
     if name is None or options[name] != 0:
@@ -83,8 +88,8 @@ def settle_size(
 def with_costs(
     cls: type[Drafter], options: Mapping[str, Value], models: Models, tell: Tell = silent
 ) -> Models:
-    """The models, with ``costs`` filled if the drafter's options need the cost of target passes; measured once for all
-    drafters."""
+    """The models, with ``costs`` (of target passes) filled in if the drafter needs them under these options. They are
+    measured once for all drafters."""
     if not cls.asks_for_costs(options) or not _measures(models):
         return models
     key = json.dumps([METHOD, "passes", *_place(models, ["target"])])
@@ -98,16 +103,17 @@ def with_costs(
 
 
 def _measures(models: Models) -> bool:
-    """Whether costs are measured here. They are not for a target behind an engine, whose steps depend mostly on the
-    network."""
+    """Whether costs are measured at all: not if measuring is turned off, and not for a target behind an engine, where
+    the time of a step depends mostly on the network."""
     return models.target.known is None and os.environ.get("DRAFTSCOPE_MEASURE", "1") != "0"
 
 
 def with_step_costs(
     cls: type[Drafter], options: dict[str, Value], models: Models, tell: Tell = silent
 ) -> Models:
-    """The models, with ``step_costs`` filled for a drafter that needs the cost of its steps by size; measured once.
-    They stay empty where ``settle_size`` would use the default size for a reason other than sampling."""
+    """The models, with ``step_costs`` (size -> milliseconds of a step) filled in if the drafter needs them; they are
+    measured once. They stay empty if measuring is turned off or was abandoned, if results cannot be stored, or if the
+    target is behind an engine."""
     fixed = cls.at_fixed_size(options)
     if fixed is None or not _measures(models):
         return models
@@ -131,9 +137,8 @@ def _best_size(cls: type[Drafter], options: dict[str, Value], models: Models, te
 
 
 def best(gains: Mapping[int, float], costs: Mapping[int, float]) -> int:
-    """The size with the most tokens per millisecond; among sizes close to the best, the smallest. gains: size -> tokens
-    of a step.
-    costs: size -> milliseconds of a step."""
+    """The size with the most tokens per millisecond; among sizes that are nearly as fast (``TIE``), the smallest.
+    gains: size -> tokens per step. costs: size -> milliseconds per step."""
     speeds = {size: gains[size] / costs[size] for size in gains.keys() & costs.keys()}
     enough = (1 - TIE) * max(speeds.values())
     return min(size for size, speed in speeds.items() if speed >= enough)
@@ -146,13 +151,14 @@ def measure(
     table: GainTable,
     tell: Tell = silent,
 ) -> Measurement | None:
-    """Milliseconds and tokens of a step by size: geometric means over the prompts, of each text's median and mean.
-    Milliseconds cover drafting to commit. None if the measurement was abandoned.
+    """Measure milliseconds per step and tokens per step for each size in the table; None if the measurement was
+    abandoned. A prompt's milliseconds are the median over its steps, from drafting to commit; its tokens per step are
+    the mean. The result has the geometric means over the prompts.
 
-    Sizes take turns on each prompt, so that a busy moment slows all of them; a first round on one prompt is a warm-up.
-    Each size has a memory of its own for all prompts, as the runs of one visitor have: another size or the warm-up has
-    written the same texts, which a drafter that learns would copy. Noise is the relative difference between the medians
-    of the two halves of a text.
+    The sizes take turns on each prompt, so that a busy moment slows all of them. A first round on one prompt is a
+    warm-up and does not count. Each size has its own memory, which its texts after all prompts share, like the runs of
+    one visitor. With a common memory, a drafter that learns would copy the text that another size has written after
+    the same prompt. The noise is the relative difference between the median times of the two halves of a text.
     """
     sizes = table.gains[cls.key]
     memories = {size: Memory() for size in sizes}
@@ -188,7 +194,7 @@ def measure(
 def _prepare(
     cls: type[Drafter], options: dict, models: Models, prompts: Sequence[str], most: int
 ) -> None:
-    """Make the graphs for drafts of up to ``most`` nodes."""
+    """Compile the graphs of the passes for drafts of up to ``most`` nodes after these prompts."""
     drafter = cls.build(options | {cls.size_option: most}, models)
     for prompt in prompts:
         length = len(models.target.tokenizer(prompt)["input_ids"])
@@ -207,7 +213,7 @@ def _spread(spent: list[float]) -> list[float]:
 def _steps_of(
     drafter: Drafter, models: Models, prompt: str, memory: Memory
 ) -> tuple[list[float], int]:
-    """The milliseconds of each step of a text, and the number of tokens in the text."""
+    """Write a text after a prompt. Returns the milliseconds of each step, and the number of tokens written."""
     tokens = models.target.tokenizer(prompt)["input_ids"]
     rule = verifier("greedy")
     request = TextRequest(drafter, rule, Sampling(), tokens, TOKENS, memory=memory)
@@ -226,7 +232,8 @@ def _steps_of(
 
 
 def _calibrated(cls, options, models: Models, table: GainTable, tell: Tell) -> Measurement | None:
-    """The stored or a new measurement; None if it was abandoned, or if results cannot be stored on this machine."""
+    """The stored measurement if it is still good, otherwise a new one; None if measuring was abandoned, or if results
+    cannot be stored on this machine."""
     key = key_of(cls, options, models)
     entry = recall(key)
     if (
@@ -250,10 +257,10 @@ def _calibrated(cls, options, models: Models, table: GainTable, tell: Tell) -> M
 def watched(
     cls: type[Drafter], wanted: Mapping[str, Value], options: Mapping[str, Value], models: Models
 ) -> tuple[str, int] | None:
-    """The key and size to pass to ``observed`` when a run has ended; None if no size was picked, or runs are not
-    comparable.
+    """The (key, size) to pass to ``observed`` when a run has ended. None if the user chose the size, or if the times
+    of the run cannot be compared with the stored costs.
 
-    wanted: the options before they were settled.
+    wanted: the options as the user gave them, before ``settle_size``.
     """
     name = cls.size_option
     target = models.target
@@ -263,13 +270,15 @@ def watched(
 
 
 def key_of(cls, options: Mapping[str, Value], models: Models) -> str:
-    """A key of everything on which costs depend: drafter, options, models, and how this process computes."""
+    """The key under which costs are stored. It contains everything on which they depend: drafter, options, models,
+    device, type and threads."""
     rest = {name: value for name, value in options.items() if name != cls.size_option}
     return json.dumps([METHOD, cls.key, rest, *_place(models, ["target", *sorted(cls.needs)])])
 
 
 def _place(models: Models, roles: Sequence[str]) -> list:
-    """The models of these roles, and how this process computes, as a list for a key."""
+    """The part of a key that names the models of these roles, and the device, type, threads and versions with which
+    this process computes."""
     target = models.target
     folders = [models.folders[role] for role in roles if role in models.folders]
     build = [type(target).__name__, torch.get_num_threads(), target.torch_threads]

@@ -1,4 +1,4 @@
-"""The experts that the rows of a pass use together, and the time of such a pass."""
+"""Measures for a mixture of experts which experts the rows of a pass use together, and how long a pass takes."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ ROUNDS = 3
 
 
 def used(model: LanguageModel, text: Sequence[int]) -> Tensor:
-    """bool [L, T, E]: whether, in each layer, each token of a text uses each expert. model: a mixture of experts."""
+    """Which experts each token of a text uses in each layer, bool [L, T, E] (L layers, T tokens, E experts). model: a
+    mixture of experts."""
     with outputs_of(model.model.gates) as weights:
         model.session(len(text)).feed(text, range(-1, len(text) - 1))
     return torch.cat(weights) != 0
 
 
 def idle(using: Tensor, rows: int) -> float:
-    """The share of experts that none of ``rows`` neighbouring tokens uses, averaged over all layers and positions of
-    the text. In the paper it is TLS for one token, CLS for several. using: the result of ``used`` for at least ``rows``
-    tokens."""
+    """The share of experts that none of ``rows`` neighbouring tokens uses, averaged over all layers and all positions
+    of the text. The BlockFFN paper calls it TLS for one token, and CLS for a chunk of several. using: the result of
+    ``used`` for a text of at least ``rows`` tokens."""
     return 1 - using.unfold(1, rows, 1).any(-1).float().mean().item()
 
 
 def widened(module: ExpertsForCausalLM, times: int) -> ExpertsForCausalLM:
-    """A model of the same function whose experts are ``times`` as wide: each unit is repeated that often in its expert,
-    and each copy contributes its part of the sum. A pass chooses the same experts and gives the same logits up to
-    rounding, but reads and computes as much as a pass of a larger model."""
+    """A copy of a model whose experts are ``times`` as wide, and which computes the same function. Each unit of an
+    expert is repeated ``times`` times, and each copy contributes 1/``times`` of the unit's output. A pass chooses the
+    same experts and gives the same logits up to rounding, but moves and computes as much as a pass of a larger
+    model."""
     wide = copy.deepcopy(module)
     for layer in wide.model.layers:
         experts = layer.mlp
@@ -48,9 +50,9 @@ def widened(module: ExpertsForCausalLM, times: int) -> ExpertsForCausalLM:
 def milliseconds(
     model: LanguageModel, texts: Sequence[Sequence[int]], rows: Sequence[int]
 ) -> list[float]:
-    """Milliseconds of a pass for each number of rows: the mean over positions of the texts, at each position the
-    shortest of ``ROUNDS`` passes. The numbers of rows take turns, so that a machine that is busy for a while slows all
-    of them."""
+    """The milliseconds of a pass, for each number of rows in ``rows``. Passes start at positions spread over the
+    texts. At each position the shortest of ``ROUNDS`` passes counts, and the result is the mean over the positions.
+    The numbers of rows take turns, so that a busy moment of the machine slows all of them."""
     most, took = max(rows), []
     for text in texts:
         session = model.session(len(text))

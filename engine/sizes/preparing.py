@@ -1,4 +1,4 @@
-"""Preparation before a text is timed: making the graphs for the sizes of its passes."""
+"""Prepares models before a text is timed: compiles the graphs for the numbers of rows that its passes will have."""
 
 from engine.core.drafter import Drafter
 from engine.core.load import Expected
@@ -7,8 +7,10 @@ from engine.parts.loading import Models
 
 
 def prepare(models: Models, drafter: Drafter, nodes: int, coming: Expected, greedy: bool) -> None:
-    """Have the drafter prepare itself, and the language models prepare for passes over the prompt and over up to
-    ``nodes`` nodes, and for chains if the drafter reads them."""
+    """Let the drafter and the language models compile what a run needs: passes over the prompt, and passes over drafts
+    of up to ``nodes`` nodes. If the drafter's models write whole chains of their own likeliest tokens
+    (``reads_chains``) and the run is greedy, passes for these chains are compiled as well. coming: the expected
+    lengths of the text."""
     drafter.expect(coming)
     models.target.expect(drafter.feature_layers, nodes, coming)
     for part in models.parts.values():

@@ -1,4 +1,4 @@
-"""The name of this machine."""
+"""Finds the name of this machine's processor."""
 
 import platform
 

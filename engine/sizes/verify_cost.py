@@ -1,4 +1,5 @@
-"""The cost of a pass over several rows, of one text or of several, by the number of rows."""
+"""Measures the cost of a pass by its number of rows (token positions), for one text or for several texts in one
+pass."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -15,14 +16,15 @@ PREFIX = 256
 ROUNDS, IN_A_ROW, SETTLED = 4, 8, 3
 NODES = (0, 3, 4, 8, 16)
 FEWEST, MOST, ENOUGH = 3, 32, 120.0
-"""The number of timed passes: at least FEWEST, at most MOST, and no more once they have taken ENOUGH milliseconds."""
+"""How often a pass is timed: at least FEWEST times, at most MOST times, and no more once all timed passes together
+have taken ENOUGH milliseconds."""
 
 
 class Passes:
-    """Texts that have each read the same tokens, and the time of one pass over a chain below each of them.
+    """Times passes over a chain after a text, or after each of several texts of the same tokens that share the pass.
 
-    texts: several texts are read in one pass if the model can do that. context: the tokens that each text has read.
-    most: the most rows per text.
+    texts: how many texts; more than one are computed in one pass only if the model can do that. context: the tokens
+    that each text already has. most: the most rows per text.
     """
 
     def __init__(self, model: LanguageModel, texts: int, context: int, most: int) -> None:
@@ -42,7 +44,7 @@ class Passes:
         self._clock = Clock(model.device, precise=True)
 
     def milliseconds(self, rows: int) -> float:
-        """The time of one pass over ``rows`` rows of each text."""
+        """The milliseconds of one pass over ``rows`` rows of each text."""
         chain = self._tokens[:rows]
         with ENGINE_LOCK, torch_threads(self._model.torch_threads):
             self._clock.lap()
@@ -59,7 +61,7 @@ class Passes:
         return elapsed
 
     def usual(self, rows: int) -> tuple[float, int]:
-        """The median time of a pass, and the number of timed passes."""
+        """The median milliseconds of a pass over ``rows`` rows of each text, and how many passes were timed."""
         for _ in range(SETTLED):
             if self.milliseconds(rows) > ENOUGH:
                 break
@@ -70,7 +72,7 @@ class Passes:
 
 
 def prepared(model: LanguageModel, texts: int, context: int, rows: Sequence[int]) -> Passes:
-    """``Passes`` over up to max(rows) rows per text, with a model that has prepared itself as before a run."""
+    """A ``Passes`` for up to max(rows) rows per text, whose model has compiled its graphs as it does before a run."""
     if texts == 1:
         with ENGINE_LOCK:
             model.expect((), max(rows) - 1, Expected(context, context + max(rows)))
@@ -78,8 +80,8 @@ def prepared(model: LanguageModel, texts: int, context: int, rows: Sequence[int]
 
 
 def verify_costs(target: LanguageModel) -> dict[int, float]:
-    """Number of nodes of a chain -> median milliseconds of a pass over the root and the chain. The numbers take
-    turns."""
+    """Number of nodes of a chain -> median milliseconds of a target pass over the root and the chain. The numbers of
+    nodes take turns, so that a busy moment slows all of them."""
     passes = prepared(target, 1, PREFIX, [count + 1 for count in NODES])
     times_of: dict[int, list[float]] = {count: [] for count in NODES}
     for _ in range(ROUNDS + 1):

@@ -1,5 +1,5 @@
-"""Traces as NDJSON: one run line, step lines, one summary line. Exports reading and writing; ``recording`` makes the
-lines."""
+"""Traces as NDJSON: one run line, step lines, one summary line. This package exports the functions that read and write
+traces; ``recording`` makes the lines."""
 
 from engine.trace.reading import (
     MAX_BYTES,

@@ -1,6 +1,7 @@
-"""Meters: exhibits that the recorder adds to a step, whatever its drafter and its rule.
+"""Meters: functions that compute exhibits (values shown beside a step) from a recorded step, for any drafter and any
+rule.
 
-A new meter is a function that is listed in ``METERS``.
+To add a meter, write a function and list it in ``METERS``.
 """
 
 import math
@@ -21,7 +22,7 @@ from engine.rules.transport import transport_bound
 from engine.trace.price import shortfalls
 
 Meter = Callable[[Step, Sampling, Verifier | None], Iterable[Exhibit]]
-"""A function from a step, and the sampling and rule of its run, to exhibits with ``meter=True``."""
+"""The type of a meter: (step, sampling of the run, rule of the run) -> exhibits with ``meter=True``."""
 
 MOST_DRAWS = 8  # the most draws under a node for which the bound is computed
 PRICE_SHOWN = 16.0  # bits at the end of the price's scale
@@ -30,10 +31,11 @@ PRICE_SHOWN = 16.0  # bits at the end of the price's scale
 def acceptance_at_the_root(
     step: Step, sampling: Sampling, rule: Verifier | None
 ) -> Iterable[Exhibit]:
-    """The probability that this rule keeps a draft after the last token, and the highest probability for any exact
-    rule.
+    """Yields the probability that this rule accepts one of the drafted tokens right after the root (the last token of
+    the text), beside the highest probability that any exact rule can have.
 
-    Measured where several drafts were drawn there in a way that has formulas; see ``engine.rules.transport``.
+    Shown only if several drafted tokens follow the root and they were drawn in a way for which there are formulas; see
+    ``engine.rules.transport``.
     """
     draws = step.tree.draws.get(ROOT, ())
     if sampling.greedy or step.p is None or len(draws) < 2:
@@ -62,8 +64,8 @@ def acceptance_at_the_root(
 
 
 def _every(scheme: Scheme) -> int:
-    """The number of steps between two measurements, so that recording stays within a tenth of the run's time. Three or
-    more draws without replacement take longer to measure, the more there are."""
+    """Every how many steps to measure, so that recording takes at most a tenth of the run's time. With three or more
+    draws without replacement, the measurement takes longer with each further draw."""
     return scheme.draws + 1 if scheme.kind == EXCLUSIVE and scheme.draws > 2 else 2
 
 
@@ -81,7 +83,8 @@ def _words(scheme: Scheme) -> str:
 
 
 def kept_of_the_chain(step: Step, sampling: Sampling, rule: Verifier | None) -> Iterable[Exhibit]:
-    """The expected number of kept tokens of a drafted chain: judged token by token, as a block, and an upper bound."""
+    """Yields the expected number of accepted tokens of a drafted chain: if judged token by token, if judged as a
+    block, and an upper bound."""
     tree, start = step.tree, step.tree.forced
     draws = [tree.draws[parent] for parent in tree.parents[start:]]
     if (
@@ -110,8 +113,8 @@ def kept_of_the_chain(step: Step, sampling: Sampling, rule: Verifier | None) -> 
 
 
 def price_of_the_step(step: Step, sampling: Sampling, rule: Verifier | None) -> Iterable[Exhibit]:
-    """How much less likely the kept tokens are, under the target, than its favourites at their positions. Lossy rules
-    only."""
+    """Yields how many bits less likely the accepted tokens are, under the target, than the target's likeliest tokens
+    at their positions. Only for lossy rules."""
     kept = step.verdict.accepted
     if rule is None or rule.exact_kinds or step.logits is None or not kept:
         return
@@ -130,5 +133,5 @@ METERS: tuple[Meter, ...] = (acceptance_at_the_root, kept_of_the_chain, price_of
 
 
 def measured(step: Step, sampling: Sampling, rule: Verifier | None) -> list[Exhibit]:
-    """The exhibits of all meters for a step."""
+    """The exhibits of all meters for one step."""
     return list(chain.from_iterable(meter(step, sampling, rule) for meter in METERS))

@@ -1,7 +1,9 @@
-"""The price of a lossy method: how far its texts are from plain decoding's, and how likely they are under the target.
+"""The price of a lossy method: how far its texts differ from plain decoding's, and how much less likely they are under
+the target.
 
-The target reads the texts again, so that the figures mean the same for every method, even for tokens that no target
-read while they were written. All probabilities are those of the plain softmax.
+The target computes its logits for the finished texts once more. So the figures mean the same for every method, even
+for tokens that the target never judged while the text was written. All probabilities are those of the plain softmax,
+at temperature 1 and without truncation.
 """
 
 import math
@@ -18,11 +20,11 @@ from engine.model.language_model import LanguageModel
 class Price:
     """The price of one method on some prompts, compared with plain decoding.
 
-    exact: share of texts that equal plain decoding's text token for token. alike: share of the tokens before the first
-    difference. bits_per_byte: of the method's texts under the target; plain_bits_per_byte: of plain decoding's texts.
-    divergence: bits per step by which the method's tokens are less likely under the target than its favourites at their
-    positions; plain_divergence: the same for plain decoding, 0 at temperature 0. tokens_per_step: the gain at that
-    price.
+    exact: the share of texts that equal plain decoding's text token for token. alike: the share of all tokens that
+    come before the first difference from plain decoding's text. bits_per_byte: of the method's texts under the target.
+    plain_bits_per_byte: of plain decoding's texts. divergence: by how many bits per step the method's tokens are less
+    likely under the target than the target's likeliest tokens at their positions. plain_divergence: the same for plain
+    decoding; 0 at temperature 0. tokens_per_step: what the method gains for its price.
     """
 
     texts: int
@@ -37,8 +39,8 @@ class Price:
 
 @dataclass(frozen=True)
 class Judged:
-    """A text under the target. bits: of all its tokens. below: bits by which its tokens are less likely than the
-    target's favourites."""
+    """The target's figures for one text. bits: the information of all its tokens under the target. below: the sum of
+    ``shortfalls``. size: the text's bytes."""
 
     bits: float
     below: float
@@ -46,8 +48,8 @@ class Judged:
 
 
 def shortfalls(logits: Tensor, tokens: Sequence[int]) -> Tensor:
-    """[R]: the bits by which each token is less likely than the favourite of its row of logits [R, V]; infinite for a
-    token that the target cannot write."""
+    """For each of R tokens, by how many bits it is less likely than the likeliest token of its row of logits [R, V];
+    infinite for a token that the target cannot write."""
     chosen = logits.gather(-1, torch.tensor(tokens, device=logits.device)[:, None])[:, 0]
     return (logits.max(-1).values - chosen).double() / math.log(2)
 
@@ -70,8 +72,8 @@ def price(
     plain: Sequence[Sequence[int]],
     written: Sequence[Sequence[Sequence[int]]],
 ) -> Price:
-    """The price of a method. plain: plain decoding's text for each prompt. written: for each prompt, the method's text
-    as a list of steps. No text is empty."""
+    """The price of a method. plain: for each prompt, plain decoding's text. written: for each prompt, the method's
+    text as a list of steps, each a list of tokens. No text may be empty."""
     texts = [[token for step in steps for token in step] for steps in written]
     pairs = list(zip(texts, plain, strict=True))
     own = [judged(target, *text) for text in zip(prompts, texts, strict=True)]
@@ -91,7 +93,7 @@ def price(
 
 
 def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """The number of equal tokens before the first difference."""
+    """The number of equal tokens at the beginning of two texts."""
     count = 0
     for a, b in zip(one, other, strict=False):
         if a != b:

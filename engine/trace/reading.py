@@ -1,7 +1,7 @@
-"""Reading traces: NDJSON with one run line, step lines and one summary line.
+"""Reads traces: NDJSON with one run line, step lines and one summary line.
 
-A trace may come from a stranger. It is checked against ``schema.json``, then against the rules that a schema cannot
-express.
+A trace may come from a stranger, so each line is checked against ``schema.json``, and then for contradictions that a
+schema cannot express.
 """
 
 import json
@@ -20,14 +20,16 @@ from engine.text_file import text_of
 SCHEMA_PATH = Path(__file__).with_name("schema.json")
 MAX_BYTES = 64_000_000
 MAX_DEPTH, MAX_VALUES, MAX_STRING = 10, 50_000, 4_000
-"""Limits for a drafter's exhibits of one step: levels of nesting, number of values, characters of a string."""
+"""Limits for the free-form data of a drafter in one step: levels of nesting, number of values, characters of a
+string."""
 MOST_TOLD = 120
-"""The most characters of a faulty place that an error message shows; names in it may be a stranger's."""
+"""When an error message names a faulty field, it shows at most this many characters of the field's path, because the
+names in it may come from a stranger."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """A finished run: its lines as parsed JSON objects."""
+    """A finished run as a trace: its lines as parsed JSON objects."""
 
     run: dict
     steps: list[dict]
@@ -44,8 +46,8 @@ def to_line(entry: dict) -> str:
 
 
 def to_step_line(entry: dict) -> str:
-    """A step line from the recorder as one line of NDJSON, several times as fast as ``to_line``. Its numbers must be
-    finite."""
+    """A step line as one line of NDJSON, several times as fast as ``to_line``. The line must come from the recorder,
+    and all its numbers must be finite."""
     return orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE).decode()
 
 
@@ -67,7 +69,7 @@ def read_text(path: Path) -> str:
 
 
 def read_run_line(line: str) -> dict:
-    """The object in the first line of a trace. Raises UserError, one sentence, if it is not a run line."""
+    """The first line of a trace as an object. Raises UserError, one sentence, if it is not a run line."""
     entry = _entry(1, line)
     if entry["kind"] != "run":
         raise UserError("This is no trace: its first line is not a run line.")
@@ -75,7 +77,7 @@ def read_run_line(line: str) -> dict:
 
 
 class LineReader:
-    """Checks the lines of a trace one after another, as they arrive."""
+    """Checks the lines of a trace one by one, as they arrive."""
 
     def __init__(self) -> None:
         self._number = self._steps = self._position = self._prompt = 0
@@ -83,7 +85,8 @@ class LineReader:
         """Whether the summary line has been read."""
 
     def read(self, line: str) -> dict:
-        """The next line as an object. Raises UserError, one sentence, if it does not fit the earlier lines."""
+        """Parse and check the next line; returns it as an object. Raises UserError, one sentence, if the line is
+        invalid or contradicts the earlier lines."""
         self._number += 1
         entry = _entry(self._number, line)
         first, kind = self._number == 1, entry["kind"]
@@ -152,8 +155,8 @@ def _entry(number: int, line: str) -> dict:
 
 
 def _size_problem(shown: object) -> str | None:
-    """The limit that free-form data (a drafter's exhibits) exceeds, as a clause, checked level by level; None if there
-    is none."""
+    """A clause that says which limit the free-form data of a drafter exceeds; None if it exceeds none. The data is
+    checked level by level, so deep nesting does no harm."""
     level, values = [shown], 0
     for _ in range(MAX_DEPTH):
         values += len(level)
@@ -187,8 +190,8 @@ def _kind(entry: object) -> str:
 
 @cache
 def _checks(kind: str) -> Callable[[object], object]:
-    """A function that checks a line of this kind against the schema, ten times as fast as a validator. It raises
-    fastjsonschema.JsonSchemaValueException."""
+    """A function that checks a line of this kind against the schema, ten times as fast as a validator of jsonschema.
+    The function raises fastjsonschema.JsonSchemaValueException for a line that does not fit."""
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"), object_hook=_as_draft_7)
     return fastjsonschema.compile(
         {"$ref": f"#/$defs/{kind}", "$defs": schema["$defs"]}, use_default=False
@@ -196,8 +199,8 @@ def _checks(kind: str) -> Callable[[object], object]:
 
 
 def _as_draft_7(schema: dict) -> dict:
-    """The schema with ``prefixItems``, of draft 2020-12, renamed to ``items``, the name that fastjsonschema
-    supports."""
+    """The schema for fastjsonschema, which does not know ``prefixItems`` of JSON Schema draft 2020-12: the keyword is
+    replaced by ``items``, which has the same meaning in draft 7."""
     return {"items" if name == "prefixItems" else name: value for name, value in schema.items()}
 
 

@@ -1,7 +1,7 @@
 """Makes the lines of a trace from the engine's steps.
 
-Token ids become text only here. The probabilities shown are the sampled ones, but at temperature 0 the plain softmax,
-because one-hot laws show nothing.
+Token ids become text only in this module. The probabilities in the lines are those from which tokens are sampled. At
+temperature 0 these would be one-hot and show nothing, so the plain softmax of the logits is shown instead.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,10 +23,10 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class Setting:
-    """The content of a run line besides its prompt.
+    """What a run line contains besides its prompt.
 
-    constraint: its key, its text, and the law that an exact rule keeps under it. rule: the rule of the run, for meters.
-    sees: the picture that the target was shown.
+    constraint: the constraint's key, its text, and the law that an exact rule keeps under it. rule: the rule of the
+    run, which the meters need. sees: the picture that the target was shown.
     """
 
     drafter: dict
@@ -41,7 +41,7 @@ class Setting:
 
 
 class Recorder:
-    """Turns one run into trace objects, and sums up the totals of its summary."""
+    """Turns the steps of one run into trace lines (as objects), and keeps the totals for the summary line."""
 
     def __init__(
         self,
@@ -51,8 +51,8 @@ class Recorder:
         tokens: list[int],
         messages: Sequence[Mapping[str, str]] | None = None,
     ) -> None:
-        """Begin the record of a run. prompt: the text of the tokens. messages: the conversation from which the text was
-        made, or None."""
+        """Begin the trace of a run. prompt: the prompt as text. tokens: the prompt as tokens. messages: the
+        conversation from which the prompt was made, or None."""
         self._messages = messages
         self._words = detokenizer(target.tokenizer)
         self._target = target
@@ -118,7 +118,8 @@ class Recorder:
         return {"key": key, "text": text} | ({"law": law} if exact else {})
 
     def brief_line(self, step: Step) -> dict:
-        """An object with the step's output only, for an unrecorded step. It is not a line of a trace."""
+        """An object with only the tokens and texts that a step wrote, for runs that are not recorded. It is not a line
+        of a trace."""
         return {"kind": "step", "index": step.index, "output": self._output(step)}
 
     def _output(self, step: Step) -> dict:
@@ -128,7 +129,7 @@ class Recorder:
         return {"tokens": step.output, "pieces": pieces, "final": step.final or "none"}
 
     def count(self, step: Step) -> None:
-        """Add this step to the summary."""
+        """Add this step to the totals of the summary."""
         self._totals.add(step)
         self._written += self._output(step)["pieces"]
         self._end = self._end.pieces(step.output)[1]
@@ -198,8 +199,8 @@ class Recorder:
         return {"exhibits": [exhibit.to_dict(self._words.face) for exhibit in exhibits]}
 
     def _nodes(self, tree: DraftTree) -> tuple[list[str], list[Place]]:
-        """The face of each node after the path above it, and the ends of the text up to the root and up to each
-        node."""
+        """Two lists: for each node, the text by which its token is shown after the path above it; and the decoder's
+        states, first at the root and then after each node."""
         faces, ends = [], [self._end]
         for token, parent in zip(tree.tokens, tree.parents, strict=True):
             _, face, end = ends[parent + 1].add(token)
@@ -209,22 +210,23 @@ class Recorder:
 
     @property
     def milliseconds(self) -> float:
-        """Engine time so far."""
+        """The milliseconds that the engine has spent on the run so far, the prompt included."""
         return sum(self._totals.milliseconds.values())
 
     @property
     def mean_step(self) -> tuple[int, float]:
-        """The number of steps so far, and the mean milliseconds of a step, without reading the prompt."""
+        """The number of steps so far, and the mean milliseconds of a step, without the pass over the prompt."""
         steps, spent = self._totals.steps, self._totals.milliseconds
         return steps, sum(spent[stage] for stage in STAGES) / steps if steps else 0.0
 
     def summary_line(self, stop: str | None = None) -> dict:
-        """The summary line. stop: the end of the run if no step gives one: cancelled or error."""
+        """The summary line. stop: "cancelled" or "error" if the run did not end by itself; None: the reason that the
+        last step gave."""
         return self._totals.summary(stop or self._stop, "".join(self._written))
 
 
 class Totals:
-    """The totals that the summary line reports."""
+    """Running totals over the steps of a run, from which the summary line is made."""
 
     def __init__(self) -> None:
         self.steps = 0
@@ -291,7 +293,8 @@ class Totals:
 
 
 def _distribution(node: int, end: Place, rows: dict[str, Pairs]) -> dict:
-    """The entry of one node in "distributions". end: the end of the text up to the node."""
+    """The entry of one node in "distributions". end: the decoder's state after the node. rows: name of a distribution
+    -> its tokens and probabilities."""
     lists = {
         name: [[token, end.add(token).face, value] for token, value in row]
         for name, row in rows.items()

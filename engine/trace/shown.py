@@ -1,8 +1,8 @@
-"""The probabilities that a step line shows.
+"""Picks the probabilities that a step line shows.
 
-A step is recorded while its models' weights fill the processor's caches, where the first call of any tensor operation
-costs more than its arithmetic. So NumPy, whose operations start faster than torch's, reads the rows, and numbers are
-read one by one.
+When a step is recorded, its models' weights fill the processor's caches, and then the first call of any tensor
+operation costs more than its arithmetic. So this module uses NumPy, whose operations start faster than torch's, and
+takes single numbers out of the rows.
 """
 
 import math
@@ -20,12 +20,13 @@ TOP = 8  # the most probable tokens of a distribution that are shown
 NOT_FINITE = "a trace cannot hold a number that is not finite"
 
 Pairs = list[tuple[int, float]]
-"""Tokens and their probabilities, the most probable first."""
+"""Pairs (token, probability), the most probable first."""
 
 
 def node_probabilities(tree: DraftTree, shown: Tensor | None) -> list[float | None]:
-    """p of each node; None where the target did not compute it. shown: [N+1, V], with NaN in rows that were not
-    computed; None if no row was."""
+    """The target's probability p of each node; None for a node for which the target did not compute it. shown: the
+    target's distributions, [N+1, V] for the root and N nodes, with NaN in rows that were not computed; None if none
+    was computed."""
     if shown is None:
         return [None] * len(tree)
     item = shown.numpy().item
@@ -36,8 +37,10 @@ def node_probabilities(tree: DraftTree, shown: Tensor | None) -> list[float | No
 
 
 def distributions(step: Step, shown: Tensor | None) -> Iterator[tuple[int, dict[str, Pairs]]]:
-    """Yields each place of the walk that the target computed, with p, q and residual there over the same few tokens.
-    The list of a law that does not exist is empty. shown: [N+1, V]."""
+    """Yields the distributions along the walk, the path that the rule followed from the root: pairs of a node (or
+    ROOT) and the p, q and residual of the token after it, over the same few tokens. Nodes for which the target
+    computed no distribution are skipped. If there is no q or no residual at a node, its list is empty. shown: as in
+    ``node_probabilities``."""
     if shown is None:
         return
     p = shown.numpy()
@@ -63,8 +66,9 @@ def _pairs(row: np.ndarray | None, tokens: Sequence[int]) -> Pairs:
 def _worth_showing(
     step: Step, walk: Sequence[int], laws: Sequence[Tensor | None]
 ) -> list[list[int]]:
-    """The tokens to show at each place: the target's favourites before truncation, the draft's favourites, and the
-    tokens drafted or written there."""
+    """For each node of the walk, the tokens whose probabilities are shown: the target's likeliest tokens before
+    truncation, the draft's likeliest tokens, the tokens drafted after the node, and the final token if it follows the
+    node. laws: the draft's distribution after each node, or None."""
     if not walk:
         return []
     tree, last = step.tree, step.verdict.walk[-1]
@@ -82,14 +86,14 @@ def _worth_showing(
 
 
 def _favourites(row: np.ndarray) -> list[int]:
-    """The indices of the TOP largest numbers, the largest first."""
+    """The indices of the TOP largest numbers of a row, the largest first."""
     first = max(0, len(row) - TOP)
     largest = row.argpartition(first)[first:] if first else np.arange(len(row))
     return largest[np.argsort(-row[largest], kind="stable")].tolist()
 
 
 def short(value: float) -> float:
-    """The number rounded to seven significant digits, as many as a float32 holds. Raises ValueError for NaN and
+    """A number rounded to seven significant digits, which is the precision of float32. Raises ValueError for NaN and
     Infinity."""
     if not math.isfinite(value):
         raise ValueError(NOT_FINITE)

@@ -1,4 +1,4 @@
-"""Writing a trace: to a file that appears once it is complete, or directly to a pipe or device."""
+"""Writes a trace: to a file that gets its name only when it is complete, or directly to a pipe or device."""
 
 import os
 import stat
@@ -10,11 +10,12 @@ from engine.errors import UserError
 
 
 class Outlet:
-    """A place to write a text to. The constructor checks the place, before any work is done for the text.
+    """A destination to which a text is written. The constructor checks whether it can be written, so that a mistake is
+    found before the text is made.
 
-    A link is followed and stays a link. Lines for a pipe, a socket or a device are written as they come. Any
-    other place is a file: it is written under another name in the same folder and renamed when complete, so that no
-    incomplete file ever has its name.
+    If the path is a link, the link is followed and stays in place. Lines for a pipe, a socket or a device are written
+    as they come. Any other path is a file: it is written under another name in the same folder, and renamed when it is
+    complete, so that no incomplete file ever has the final name.
 
     Raises UserError, one sentence, if nothing can be written.
     """
@@ -33,7 +34,7 @@ class Outlet:
             raise self._refusal("permission denied")
 
     def write(self, lines: Iterable[str]) -> None:
-        """Write all lines. Raises UserError if writing fails; then no file is left behind."""
+        """Write all lines. Raises UserError if writing fails; an incomplete file is removed."""
         if self._through:
             self._write_through(lines)
         else:
@@ -80,5 +81,6 @@ def _is_stream(path: Path) -> bool:
 
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:
-    """Write the lines to ``Outlet(path)``. Raises UserError if the path cannot be written."""
+    """Write the lines to a file, pipe or device at this path (``Outlet``). Raises UserError if the path cannot be
+    written."""
     Outlet(path).write(lines)

@@ -1,1 +1,2 @@
-"""Recipes that make the embedded family: tokenizer, target, draft and block-diffusion drafter."""
+"""Recipes (commands) that train the embedded family, the models that come with Draftscope: tokenizer, target, draft
+model and block-diffusion drafter."""

@@ -1,7 +1,7 @@
 """Compares divergences for aligning a draft model with its target.
 
-Each divergence trains a copy of the same start on the same batches; the copies are measured on held-out text of the
-target.
+For each divergence, a copy of the same draft model is trained on the same batches. The trained copies are then
+measured on held-out text of the target.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Text = tuple[int, list[int]]  # length of the prompt, all token ids
 def own_texts(
     target, prompts: list[list[int]], new_tokens: int, temperature: float, seed: int
 ) -> list[Text]:
-    """The texts that the target writes after these prompts, with the lengths of the prompts. Temperature 0 is
-    greedy."""
+    """The texts that the target writes after these prompts, as pairs (length of the prompt, tokens of prompt and
+    answer). Temperature 0 is greedy."""
     torch.manual_seed(seed)
     texts = []
     for prompt in prompts:
@@ -45,8 +45,8 @@ def own_texts(
 
 @torch.inference_mode()
 def overlap(draft, target, texts: list[Text]) -> float:
-    """The mean of sum min(p, q) over all places of the answers: the share of drawn tokens that are accepted at
-    temperature 1."""
+    """The mean of sum min(p, q) over all token positions of the answers: the share of tokens drawn from the draft
+    model that the target accepts at temperature 1."""
     shares: list[Tensor] = []
     for start, ids in texts:
         tokens = torch.tensor([ids])
@@ -59,8 +59,8 @@ def overlap(draft, target, texts: list[Text]) -> float:
 
 
 def measure(draft, target, greedy: list[Text], sampled: list[Text]) -> dict[str, float]:
-    """The figures of one draft model on the target's own texts, by name. greedy, sampled: texts at temperature 0 and
-    1."""
+    """The figures of one draft model, by name, measured on the target's own texts. greedy: texts at temperature 0.
+    sampled: texts at temperature 1."""
     matches = [chain_matches(draft, ids, start, CHAIN_LENGTH) for start, ids in greedy]
     single = [chain_matches(draft, ids, start, 1) for start, ids in greedy]
     return {
@@ -79,10 +79,11 @@ def compare(
     folder,
     say=print,
 ) -> Iterator[tuple[str, nn.Module, dict[str, float]]]:
-    """Yields, for each divergence, its name, the draft model trained from `start` on `tokens` tokens, and the figures
-    of that draft model by `judge`.
+    """Train a copy of the draft model `start` by each divergence, on `tokens` tokens. Yields for each divergence its
+    name, the trained copy, and the figures that `judge` returns for the copy.
 
-    batch(index) returns tokens int64 [S, T] and counted bool [S, T]. folder: for checkpoints.
+    batch(index) returns S windows of T tokens: tokens int64 [S, T], and counted bool [S, T], True for tokens that
+    enter the loss. folder: for checkpoints.
     """
     for name in LOSSES:
         draft = copy.deepcopy(start)

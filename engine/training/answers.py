@@ -12,8 +12,8 @@ Pair = tuple[str, str]  # prompt, answer
 
 
 def answers(model, tokenizer, pairs: list[Pair]) -> list[str]:
-    """The model's answers to the prompts of these pairs, without the end of text. Each is at most SPARE tokens longer
-    than the right answer."""
+    """The model's answers to the prompts of these (prompt, right answer) pairs, without the end-of-text token. An
+    answer is cut if it is more than SPARE tokens longer than the right one."""
     budgets = [len(tokenizer(answer).input_ids) + SPARE for _, answer in pairs]
     order = sorted(range(len(pairs)), key=budgets.__getitem__)
     said = [""] * len(pairs)

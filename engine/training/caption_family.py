@@ -47,16 +47,16 @@ DRAFT = {"hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 2, "h
 }
 """The shape of the draft model, with about 0.15 M parameters."""
 UNSEEN, POOLED, WHOLE = 0.2, 0.1, 0.4
-"""The shares of batches in which the draft model sees no patch, the mean of each row of patches, and all patches. In
-all other batches it sees a random number of patches."""
+"""The shares of batches in which the draft model sees no patch (UNSEEN), the mean of each horizontal row of patches
+(POOLED), and all patches (WHOLE). In all other batches it sees a random number of patches."""
 SHARP = 16.0
-"""The factor on the products of patches' rows with words' embeddings, in the loss of a patch's words. With it, a
-patch's row can be short and still be near its words. A long row would drown the embedding of the patch's place, which
-is added to it."""
+"""In ``words_loss``, the factor on the products of the hidden vector of a patch and the embeddings of words. With this
+factor, a short vector is enough to tell a patch's words apart. A long vector would drown the embedding of the patch's
+position, which is added to it."""
 FOUND, THEN, LEAST = 0.25, 0.6, 0.02
-"""The schedule of the learning rates. After the share FOUND of a training, the model has learned which thing a question
-is about. Then the factor on the rates drops to THEN, and falls linearly to LEAST. At the full rates the steps are too
-large for learning to count and to distinguish places."""
+"""The schedule of the learning rates. After the share FOUND of a training, the model has learned to find the thing
+that a question is about. From then on, the factor on the rates starts at THEN and falls linearly to LEAST, because
+with larger steps the model would not learn to count and to distinguish positions."""
 STEPS = 31  # the whole numbers of a stored matrix lie between -31 and 31
 MEASURED = 256  # held-out scenes or films measured for each kind of question
 
@@ -65,7 +65,7 @@ Loss = Callable[[CaptionsForCausalLM, int], tuple[Tensor, int]]
 
 
 def falling(progress: float) -> float:
-    """The factor on the learning rates. progress: of the training, from 0 to 1."""
+    """The factor on the learning rates at this progress of the training, from 0 to 1."""
     if progress < FOUND:
         return rate_scale(progress)
     return LEAST + (THEN - LEAST) * (1 - progress) / (1 - FOUND)
@@ -119,8 +119,8 @@ def trained(
 
 
 def whole_loss(model: CaptionsForCausalLM, batch: Batch) -> tuple[Tensor, int]:
-    """The target's loss, in nats per token, and the number of tokens: the loss of the answers, with all patches seen,
-    plus ``words_loss``."""
+    """The target's loss on a batch, in nats per token, and the number of tokens. The loss is that of the answers, with
+    all patches seen, plus ``words_loss``."""
     loss = answers_loss(batch, logits_of(model, batch, batch.patches)) + words_loss(model, batch)
     return loss, batch.tokens.numel()
 
@@ -130,11 +130,12 @@ def answers_loss(batch: Batch, logits: Tensor) -> Tensor:
 
 
 def words_loss(model: CaptionsForCausalLM, batch: Batch) -> Tensor:
-    """The cross-entropy of naming each patch, in nats per word. It makes the row of a patch similar to the embeddings
-    of the words for the thing in it, and the row of a place similar to the words for that place.
+    """The cross-entropy of naming each patch, in nats per word. It makes the hidden vector of a patch similar to the
+    embeddings of the words for the thing in it, and the embedding of a patch's position similar to the embeddings of
+    the words for that position.
 
-    So the word "ring" in a question attends to the patch with the ring. Without this loss a model learns to see, but
-    takes long to learn which thing a question is about.
+    As a result, the word "ring" in a question attends to the patch with the ring. Without this loss a model learns to
+    recognise things, but takes long to learn which thing a question is about.
     """
     words, first = model.model.embed_tokens.weight, model.config.first_patch
     logits = SHARP * (model.seen(batch.patches) @ words.T).float()
@@ -147,8 +148,9 @@ def words_loss(model: CaptionsForCausalLM, batch: Batch) -> Tensor:
 
 
 def partly_loss(model: CaptionsForCausalLM, batch: Batch, index: int) -> tuple[Tensor, int]:
-    """The draft model's loss, in nats per token, and the number of tokens. The model sees a part of the picture that
-    depends on ``index``: no patch, the pooled patches, all patches, or a random subset, small as often as large."""
+    """The draft model's loss on a batch, in nats per token, and the number of tokens. Which patches the model sees
+    depends on ``index``: none, the pooled patches, all patches, or a random subset, which is small as often as
+    large."""
     generator, patches = np.random.default_rng(index), batch.patches.shape[1]
     chance, way = generator.random(), "pruned"
     count = patches if chance > 1 - WHOLE else round(patches ** generator.random())
@@ -162,8 +164,9 @@ def partly_loss(model: CaptionsForCausalLM, batch: Batch, index: int) -> tuple[T
 def seen_by(
     model: CaptionsForCausalLM, batch: Batch, way: str, kept: np.ndarray
 ) -> tuple[Batch, Tensor]:
-    """Let the model read the batch with a part of each picture; returns the batch, with the rows that the model reads,
-    and the logits [B, T, V] of these rows. way: "text only", "pruned" (to the patches ``kept``) or "pooled"."""
+    """Run the model on a batch of which it sees only a part of each picture. Returns the batch without the unseen
+    patches, and the model's logits for it, [B, T, V]. way: "text only", "pruned" (only the patches with the numbers
+    ``kept``) or "pooled"."""
     if way == "text only":
         return batch, logits_of(model, batch, batch.patches[:, :0])
     if way == "pruned":
@@ -178,8 +181,8 @@ def seen_by(
 def logits_of(
     model: CaptionsForCausalLM, batch: Batch, seen: Tensor, embedded: bool = False
 ) -> Tensor:
-    """The model's logits [B, T, V] for a batch, in float32. seen: [B, K, D], the numbers of the patches that are seen;
-    or, if ``embedded``, the embeddings [B, T, H] of all rows."""
+    """The model's logits [B, T, V] for a batch, in float32. seen: the pixel values of the patches that the model sees,
+    [B, K, D]; if ``embedded``, instead the embeddings of all tokens and patches, [B, T, H]."""
     output = model(
         inputs_embeds=seen if embedded else model.rows(batch.tokens, seen),
         attention_mask=batch.mask,
@@ -190,8 +193,8 @@ def logits_of(
 
 
 def states_of(target: CaptionsForCausalLM, batch: Batch, before_last: bool = False) -> Tensor:
-    """The target's hidden states [B, T, H] for a batch with all patches: after the last layer and the final norm, or,
-    if ``before_last``, before the last layer."""
+    """The target's hidden states [B, T, H] for a batch with all patches: after the final norm, or, if ``before_last``,
+    before the last layer."""
     output = target.model(
         inputs_embeds=target.rows(batch.tokens, batch.patches),
         attention_mask=batch.mask,
@@ -204,9 +207,8 @@ def states_of(target: CaptionsForCausalLM, batch: Batch, before_last: bool = Fal
 
 @torch.no_grad()
 def right_shares(model: CaptionsForCausalLM) -> dict[str, float]:
-    """Kind of question -> the share of held-out questions, about pictures and films, that the model answers greedily
-    without a wrong token. An answer is right if each token of the true answer is the likeliest one after the tokens
-    before it."""
+    """Kind of question -> the share of held-out questions that the model answers greedily without a wrong token. An
+    answer is right if, after each prefix of the true answer, its next token is the likeliest."""
     model.eval()
     talks, shares = Talks(caption_words(), held_out=True), {}
     for kind in (*KINDS, *FILM_KINDS):
@@ -218,8 +220,8 @@ def right_shares(model: CaptionsForCausalLM) -> dict[str, float]:
 
 
 def export(model, folder: Path, tokenizer, about: dict | None = None) -> None:
-    """Write the model to a folder, compressed, with its matrices rounded to whole numbers from -STEPS to STEPS. about:
-    more fields of its config."""
+    """Write the model to a folder, with its matrices rounded to whole numbers from -STEPS to STEPS, and compressed.
+    about: further fields for its config."""
     export_model(model, folder, tokenizer, about)
     halve(folder, STEPS)
     compress(folder / WEIGHTS)

@@ -23,7 +23,8 @@ from engine.training.common import say
 from engine.training.loop import Budget, fit
 
 PRICE = 0.1
-"""The cost, in nats per token, of reading a row for each patch of the picture instead of none."""
+"""The cost, in nats per token, of seeing a picture with one row (hidden vector) for each of its patches. Fewer rows
+cost proportionally less."""
 LEARNED = 2  # how many of ``OPERATORS`` have weights; they are the last ones
 
 
@@ -52,8 +53,8 @@ def train_gate(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0) -
 
 
 def _cost(draft: CaptionsForCausalLM, gate: OperatorGate, batch: Batch, way: str) -> Tensor:
-    """The cost of an operator for each picture or film, [B]: the draft model's loss on the first answer, in nats per
-    token, plus the price of the rows that it reads for the picture. way: the operator."""
+    """The cost [B] of an operator for each of B pictures or films: the draft model's loss on the first answer, in nats
+    per token, plus ``PRICE`` for the rows of the picture that the operator leaves. way: the name of the operator."""
     patches, rows = batch.patches.shape[1], 0
     if way == TEXT_ONLY:
         logits = logits_of(draft, batch, batch.patches[:, :0])

@@ -1,5 +1,5 @@
-"""The recipe `captions`: trains a target that sees pictures and films, its draft model, and three parts of drafters:
-the gate of ``specvlm``, the cell of ``msd`` and the cell of ``flash_mm``.
+"""The recipe `captions`: trains a target that sees pictures and films, its draft model, and what three drafters need
+besides: the gate of ``specvlm``, the cell of ``msd`` and the cell of ``flash_mm``.
 
     python -m engine.training captions        -> <models>/families/captions, 105 minutes of one thread
 
@@ -49,9 +49,9 @@ def captions(args) -> None:
 def train_msd(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0) -> None:
     """Train the cell of ``msd`` for the target in this folder, and write it to <folder>/parts/msd.
 
-    The training has the two stages of MSD (Lin et al., 2025): the first half on text alone; then a share of batches
-    with pictures that rises from 0 to 1. All texts here are about pictures. "Text alone" means that the target reads
-    the picture, but the cell reads no row of it.
+    The training has the two stages of MSD (Lin et al., 2025). The first half is on text alone. In the second half, the
+    share of batches with pictures rises from 0 to 1. All texts of this family are about pictures, so "text alone"
+    means that the target sees the picture, but the rows of text in the cell may not attend to its rows.
     """
     target = causal_model(str(folder)).eval().requires_grad_(False)
     talks = Talks(caption_words(), seed + 3)
@@ -93,9 +93,9 @@ def _shrink(part: Path) -> None:
 
 
 def new_latent_cell(target: CaptionsForCausalLM) -> LatentCell:
-    """The cell of ``flash_mm`` before its training. Its input starts as the feature plus a little of the token's
-    embedding, its attention as a copy of the attention in the target's last layer, and its feed-forward block adds
-    nothing."""
+    """The cell of ``flash_mm`` before its training. The projection of its inputs first returns the feature, plus a
+    little of the token's embedding. Its attention starts as a copy of the attention in the target's last layer. Its
+    feed-forward block adds nothing at first."""
     config = target.config
     heads = config.num_attention_heads, config.num_key_value_heads
     cell = LatentCell(LatentSizes(config.hidden_size, *heads, config.head_dim))
@@ -109,9 +109,10 @@ def new_latent_cell(target: CaptionsForCausalLM) -> LatentCell:
 
 
 def _taught(target: CaptionsForCausalLM, batch: Batch) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Four tensors from the target for a batch: its features [B, T, H], its laws p [B, T, V], its embeddings [B, T, H],
-    and states [B, T - 1, H]. The states hold, for each token but the first, the feature of the token before it in its
-    text, with noise. For the first token of a text, the token before is the last patch."""
+    """Four tensors from the target for a batch: its features [B, T, H], its laws p [B, T, V], the embeddings of its
+    tokens and patches [B, T, H], and states [B, T - 1, H]. The states are the inputs of a cell: for each token but the
+    first, the feature of the token before it in its text, plus noise. Before the first token of a text comes the last
+    patch."""
     with torch.no_grad():
         features = states_of(target, batch).float()
         law = target.lm_head(features).softmax(-1)
@@ -124,8 +125,8 @@ def _taught(target: CaptionsForCausalLM, batch: Batch) -> tuple[Tensor, Tensor, 
 
 
 def _missed(target, made: Tensor, features: Tensor, law: Tensor, counted: Tensor) -> Tensor:
-    """EAGLE's loss of drafted features ``made`` [.., H] against the target's features [.., H] and laws p [.., V].
-    counted: bool [..], True where the next token belongs to an answer; only these rows count."""
+    """EAGLE's loss of drafted features ``made`` [.., H], compared with the target's features [.., H] and laws p [..,
+    V]. counted: bool [..], True where the next token belongs to an answer; only these positions enter the loss."""
     missed = F.smooth_l1_loss(made.float(), features, reduction="none").mean(-1)
     drafted = target.lm_head(made).float().log_softmax(-1)
     parted = -(law * drafted).sum(-1)
@@ -135,8 +136,8 @@ def _missed(target, made: Tensor, features: Tensor, law: Tensor, counted: Tensor
 def msd_loss(
     cell: PictureCell, target: CaptionsForCausalLM, batch: Batch, seen: bool = True
 ) -> Tensor:
-    """EAGLE's loss on the answers of a batch. Row j of the cell is token j paired with the feature of the token before
-    it in its text. seen: whether the texts may attend to the rows of the picture."""
+    """EAGLE's loss on the answers of a batch. Row j of the cell receives token j, and the feature of the token before
+    it in its text. seen: whether rows of text may attend to the rows of the picture."""
     features, law, embedded, states = _taught(target, batch)
     patches, mask = batch.patches.shape[1], batch.mask[:, :, 1:, 1:]
     states[:, : patches - 1] = 0.0
@@ -153,9 +154,9 @@ def msd_loss(
 
 
 def flash_loss(cell: LatentCell, target: CaptionsForCausalLM, batch: Batch) -> Tensor:
-    """FLASH's loss on the answers of a batch: the sum of EAGLE's losses for the K features that the cell drafts from
-    each row. These are the features of the row's token and of the K - 1 tokens after it; tokens of another text do not
-    count."""
+    """FLASH's loss on the answers of a batch. From each token, the cell drafts K features at once: that of the token
+    itself and those of the next K - 1 tokens. The loss is the sum of EAGLE's losses for these K features. Those of the
+    next tokens that belong to another text are left out."""
     features, law, embedded, states = _taught(target, batch)
     patches = batch.patches.shape[1]
     drafted_features = flash_features(cell, batch, features, embedded, states)
@@ -171,9 +172,8 @@ def flash_loss(cell: LatentCell, target: CaptionsForCausalLM, batch: Batch) -> T
 def flash_features(
     cell: LatentCell, batch: Batch, features: Tensor, embedded: Tensor, states: Tensor
 ) -> Tensor:
-    """The K features that the cell drafts from each of the T - P tokens of the texts, [B, T - P, K, H]. features,
-    embedded: the target's, [B, T, H]. states: [B, T - 1, H], for each token but the first, the feature of the token
-    before it in its text."""
+    """The K features that the cell drafts from each of the T - P tokens of text, [B, T - P, K, H], where P is the
+    number of patches. features, embedded, states: as in ``_taught``."""
     patches = batch.patches.shape[1]
     latents = cell.latents(features[:, :patches])
     pairs = cell.pairs(states[:, patches - 1 :], embedded[:, patches:])

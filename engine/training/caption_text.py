@@ -1,8 +1,8 @@
-"""The vocabulary of the family captions, and the batches that its models learn from: pictures and films with questions
-and answers.
+"""The vocabulary of the family captions, and the batches from which its models learn: pictures and films with
+questions and answers.
 
-One row of a batch holds several questions about one picture or film, with their answers. These texts do not see each
-other, so each text looks like a prompt in use: the picture, one question, its answer.
+One row of a batch holds one picture or film and several texts, each a question and its answer. The attention mask
+keeps these texts apart. So the model sees each text as it would see it in use, as one question after the picture.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ SHARES, FIRST = (0.0, 0.25, 0.35, 0.35, 0.05), (0.3, 0.15, 0.22, 0.23, 0.1)
 COUNTING = 2700  # the batch from which on questions about numbers are more frequent; colours are learned by then
 LATER, LATER_FIRST = (0.0, 0.45, 0.1, 0.3, 0.15), (0.3, 0.3, 0.08, 0.2, 0.12)
 FILM_SHARES, FILM_FIRST = (0.0, 0.4, 0.2, 0.4), (0.35, 0.25, 0.15, 0.25)
-"""The shares of the kinds of questions: SHARES of all questions of a row but the first, FIRST of the first question;
-From batch COUNTING on, LATER and LATER_FIRST replace SHARES and FIRST. FILM_SHARES and FILM_FIRST hold for films. Only
-a first question asks for a caption."""
+"""Shares of the kinds of questions in a row. SHARES holds for all questions but the first, FIRST for the first
+question. From batch number COUNTING on, LATER and LATER_FIRST hold instead of them. FILM_SHARES and FILM_FIRST hold
+for films. Only a first question may ask for a caption."""
 ROWS, FILM_ROWS = 32, 16  # pictures of a batch, or films of a batch
 PICTURES_FIRST, EVERY = 1200, 3
-"""How many batches a training has before the first batch of films, so that it learns to find a thing in one picture
-before it has to find it in eight frames. After them, one of EVERY batches has films."""
+"""A training begins with PICTURES_FIRST batches of pictures only, so that the model learns to find a thing in one
+picture before it has to find it in eight frames. After these, one of EVERY batches has films."""
 IGNORED = -100
 
 
 def caption_words() -> PreTrainedTokenizerFast:
-    """The tokenizer of the family, with one token for each patch, each word and each punctuation mark. Texts cannot
-    contain the tokens of patches, because no word has their angle brackets."""
+    """The tokenizer of the family, with one token for each patch of a picture, each word and each punctuation mark.
+    Text can never contain a patch's token, because no word is written in angle brackets."""
     places = itertools.product(range(FRAMES), range(PLACES), range(PLACES))
     patches = [f"<{frame},{row},{column}>" for frame, row, column in places]
     spoken = sorted({*words(), *FILM_WORDS})
@@ -72,8 +72,8 @@ def caption_words() -> PreTrainedTokenizerFast:
 
 @cache
 def place_words() -> Tensor:
-    """For each of the P patches of a frame, the tokens of the last and the first word of its place's name, [P, 2]. A
-    name of one word gives the same token twice."""
+    """The words for the position of each of the P patches of a frame, [P, 2]: the tokens of the last and the first
+    word of the position's name. If the name has only one word, both are the same."""
     tokenizer, names = caption_words(), [place.split()[2:] for place in PLACE_NAMES]
     return torch.tensor(
         tokenizer.convert_tokens_to_ids([f"▁{name[at]}" for name in names for at in (-1, 0)])
@@ -99,13 +99,14 @@ def captions_config(vocabulary: int, **shape) -> CaptionsConfig:
 
 @dataclass(frozen=True)
 class Batch:
-    """B pictures or B films with texts about them. A row has T tokens: those of its P patches, then several texts.
+    """A batch of B pictures or B films with texts about them. Each row has T tokens: those of its P patches, then
+    those of several texts.
 
     tokens: [B, T].
-    patches: [B, P, D], the numbers of the patches' pixels.
-    labels: [B, T], the next token if it belongs to an answer, else ``IGNORED``.
-    texts: [B, T], the number of a token's text, from 1; 0 for a patch; -1 for padding.
-    places: [B, T], the position of a token in its text, behind the patches.
+    patches: [B, P, D], the D pixel values of each patch.
+    labels: [B, T], the next token if it belongs to an answer, otherwise ``IGNORED``.
+    texts: [B, T], the number of the text to which a token belongs, from 1; 0 for a patch; -1 for padding.
+    places: [B, T], the positions that the model is told; every text starts directly after the patches.
     named: [B, P, 2], the tokens of the words for the shape and the colour in each patch.
     """
 
@@ -118,15 +119,15 @@ class Batch:
 
     @property
     def mask(self) -> Tensor:
-        """The attention mask, bool [B, 1, T, T]: a token sees the earlier tokens of its own text, itself, and all
-        earlier patches."""
+        """The attention mask, bool [B, 1, T, T]. A token sees all patches before it, the earlier tokens of its own
+        text, and itself."""
         own, other = self.texts[:, :, None], self.texts[:, None, :]
         every = torch.ones(own.shape[1], own.shape[1], dtype=torch.bool).tril()
         return (every & ((other == 0) | (own == other)))[:, None]
 
     def without(self, kept: Tensor) -> Batch:
-        """The batch with only some patches of each picture; positions of texts follow directly behind them. kept: the
-        places [K] of these patches, in ascending order."""
+        """The batch with only some patches of each picture. The positions are counted anew, so that the texts start
+        directly after these patches. kept: the numbers of the patches, [K], in ascending order."""
         count = self.patches.shape[1]
         columns = torch.cat([kept, torch.arange(count, self.tokens.shape[1])])
         less = count - len(kept)
@@ -139,8 +140,8 @@ class Batch:
 
 
 class Talks:
-    """Makes batches of pictures or films with questions. A batch depends only on the seed and its index. held_out:
-    whether the scenes are ones that no training draws. pictures_first: how many batches come before the first batch of
+    """Makes batches of pictures or films with questions. A batch depends only on the seed and on its index. held_out:
+    whether its scenes are held out from all trainings. pictures_first: how many batches come before the first batch of
     films."""
 
     def __init__(
@@ -151,19 +152,20 @@ class Talks:
         self._known: dict[str, list[int]] = {}
 
     def ids(self, text: str) -> list[int]:
-        """The tokens of a text, from a cache, because texts recur."""
+        """The tokens of a text. They are stored, because the same texts come often."""
         if text not in self._known:
             self._known[text] = self._tokenizer.backend_tokenizer.encode(text).ids
         return self._known[text]
 
     def mixed(self, index: int) -> Batch:
-        """The batch of this index for a training: pictures, or films, by ``pictures_first`` and ``EVERY``."""
+        """The batch with this index in a training. It has films if ``pictures_first`` and ``EVERY`` say so, otherwise
+        pictures."""
         film = index >= self._pictures_first and index % EVERY == EVERY - 1
         return self.batch(index, FILM_ROWS if film else ROWS, film=film)
 
     def batch(self, index: int, rows: int, only: str | None = None, film: bool = False) -> Batch:
-        """A batch of ``rows`` pictures or films. only: a kind of question; then each row has one question, of this
-        kind. None: each row has as many questions of all kinds as fit."""
+        """A batch of ``rows`` pictures or films. only: a kind of question; each row then has a single question of this
+        kind. If None, each row has as many questions as fit, of all kinds."""
         generator = np.random.default_rng((self._seed, index))
         shares = (LATER, LATER_FIRST) if index >= COUNTING else (SHARES, FIRST)
         films = film or only in FILM_KINDS
@@ -179,8 +181,8 @@ class Talks:
     def _picture(
         self, shares: Sequence, generator: np.random.Generator, only: str | None
     ) -> tuple[np.ndarray, ...]:
-        """A row of a batch about a picture: the pixels, tokens, labels, texts, places and named. shares: the shares of
-        the kinds of questions, for later questions and for the first one."""
+        """A row of a batch about one picture, as (pixels, tokens, labels, texts, places, named). shares: two lists of
+        shares of the kinds of questions, for later questions and for the first question."""
         scene = invent_for(generator, self._held_out)
         while only and asked(only, scene, generator) is None:
             scene = invent_for(generator, self._held_out)
@@ -212,8 +214,8 @@ class Talks:
     def _row(
         self, patches: int, ask: Callable[[int], Asked | None], once: bool
     ) -> tuple[np.ndarray, ...]:
-        """Tokens, labels, texts and places of a row. ask(number): makes the next question, where number 0 is the first;
-        None: it must be called again. once: whether the row has only one question."""
+        """Tokens, labels, texts and places of a row. ask(number): returns a question for the row, where number 0 is
+        the first question; if it returns None, it is called again. once: whether the row has only one question."""
         size = patches + ROOM
         tokens, texts = np.zeros(size, np.int64), np.full(size, -1)
         labels, places = np.full(size, IGNORED), np.zeros(size, np.int64)

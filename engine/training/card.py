@@ -1,4 +1,5 @@
-"""Writes the measured part of the model card, figures and unpicked samples, between two marks of the card."""
+"""Writes the measured section of the model card, with figures and unselected samples, between two marks in the
+card."""
 
 from __future__ import annotations
 
@@ -78,8 +79,8 @@ def _parts(figures: dict) -> str:
 
 
 def _sources(figures: dict) -> str:
-    """A table of the text that the target read, by source. Sources that are generated without limit have no number of
-    readings."""
+    """A table of how much text the target learned from, by source. For sources that generate text without limit, the
+    table does not say how often they were used."""
     read = figures.get("sources")
     if not read:
         return ""
@@ -124,7 +125,7 @@ def measured(figures: dict) -> str:
 
 
 def update(path: Path, figures: dict) -> None:
-    """Replace the text between the marks of the card at `path`."""
+    """Replace the text between the two marks in the card at `path`."""
     text = path.read_text("utf-8")
     head, rest = text.split(BEGIN, 1)
     tail = rest.split(END, 1)[1]

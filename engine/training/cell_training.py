@@ -1,12 +1,13 @@
-"""Training of an EAGLE cell: its start, the loss of EAGLE-1 and 2, EAGLE-3's training-time test, and the accepted
+"""Trains an EAGLE cell: how it starts, the loss of EAGLE-1 and 2, EAGLE-3's training-time test, and the accepted
 length.
 
-Row i of a window is the pair of feature i and token i + 1; the cell's output stands in for feature i + 1. In a draft
-the cell reads its own outputs. So in step k of an unrolled window, row i reads its own state of step k - 1 and token i
-+ 1 + k. It sees the rows of the first step up to row i, and itself in the steps since, as in a draft that begins after
-row i.
+Row i of a window has feature i and token i + 1 as inputs, and the cell's output predicts feature i + 1. In a draft,
+the cell's own outputs replace the features after the first step. The training imitates this by unrolling a window over
+several steps. In step k (from 0), row i has two inputs: its own output of step k - 1, and token i + 1 + k. It attends
+to the rows of step 0 up to row i, and to its own row in all steps since, as in a draft that begins after row i.
 
-Letters in shapes: S windows, T tokens of each, H hidden size of the cell, n * Ht features, V the target's vocabulary.
+Letters in shapes: S windows, T tokens of each, H hidden size of the cell, Ht hidden size of the target, n * Ht
+features from n layers of the target, V the target's vocabulary.
 """
 
 from __future__ import annotations
@@ -25,19 +26,20 @@ from engine.training.new_models import attention_shape
 
 Borrowed = Callable[[Tensor], Tensor]
 NOISE = 0.1
-"""The largest noise added to features in training, because the cell's own features are inexact in a draft (EAGLE)."""
+"""The largest noise that is added to features in training (EAGLE). It prepares the cell for its own features in a
+draft, which are inexact."""
 FEATURES, TOKENS = 1.0, 0.1
-"""The weights of the two terms of EAGLE-1's loss, on features and on tokens. Unweighted, the second is ten times as
-large."""
+"""The weights of the two terms of EAGLE-1's loss: FEATURES for the distance of features, TOKENS for the cross-entropy
+of tokens. Without weights, the second term would be ten times as large."""
 TRACE = 0.3
-"""The size of the token's embedding relative to the feature, in the input of a new cell."""
+"""In the inputs of a new cell, how large the token's embedding is, relative to the feature."""
 DECAY = 0.8
-"""The weight of each step of the training-time test relative to the step before it (EAGLE-3)."""
+"""In the training-time test (EAGLE-3), each step has this multiple of the weight of the step before it."""
 
 
 def eagle_config(target, layout: Layout, draft_vocabulary: int = 0) -> EagleConfig:
-    """The configuration of a cell with the target's hidden size. target: its text config in transformers.
-    draft_vocabulary: the number of tokens in the cell's own head; 0: as many as the target has."""
+    """The configuration of a cell with the target's hidden size. target: the target's text config in transformers.
+    draft_vocabulary: the number of tokens in the cell's own head; 0: the whole vocabulary of the target."""
     c, shape = target, attention_shape(target)
     return EagleConfig(
         layout=layout,
@@ -55,8 +57,8 @@ def eagle_config(target, layout: Layout, draft_vocabulary: int = 0) -> EagleConf
 
 
 def spread_layers(layers: int) -> tuple[int, int, int]:
-    """The indices of EAGLE-3's low, middle and high hidden states, for a target of ``layers`` layers, which may be few.
-    The state after the final norm is never among them."""
+    """The indices in ``hidden_states`` of EAGLE-3's low, middle and high features, for a target of ``layers`` layers,
+    even if it has few. The state after the final norm is never one of them."""
     low, middle, high = 2, layers // 2, layers - 3
     return min(low, layers - 1), max(1, middle), min(max(high, middle), layers - 1)
 
@@ -69,13 +71,14 @@ def new_cell(
     readout: bool = False,
     borrows: bool = False,
 ) -> EagleCell:
-    """A cell before its training. It starts with the target's last layer, norm and head, so that it knows something of
-    the language; its input starts as the feature plus a little of the token's embedding.
+    """A cell before its training. It starts with the target's last layer, final norm and head, so that it already
+    knows something of the language. The projection of its inputs first returns the feature, plus a little of the
+    token's embedding.
 
-    The feature sampler and the readout add nothing at first. Weights that the target lacks, or has in another shape,
-    keep their random values. target: the transformers module. vocabulary: int64 [v] in ascending order, the target's
-    tokens that the cell drafts; None: all. readout: whether the cell has a readout. borrows: whether the head of a
-    smaller vocabulary consists of rows of the target's head, which do not learn.
+    The feature sampler and the readout add nothing at first. Where the target lacks a weight, or has it in another
+    shape, the cell's weight stays random. target: the transformers module. vocabulary: the target's tokens that the
+    cell can draft, int64 [v] in ascending order; None: all. readout: whether the cell has a readout. borrows: whether
+    a cell with a smaller vocabulary uses frozen rows of the target's head instead of a head of its own.
     """
     own = config.fused and vocabulary is not None
     pieces = Pieces(
@@ -131,9 +134,9 @@ class Scales:
 
 
 def take_layer(layer: EagleLayer, target, scales: Scales) -> None:
-    """Copy the target's last layer into a layer of the cell. The first layer of EAGLE-1 has no input norm, so the
-    norm's weights are multiplied into the projections after it, and the layer's outputs are scaled to the size of a
-    feature."""
+    """Copy the target's last layer into a layer of the cell. If the cell's layer has no input norm (as in EAGLE-1),
+    the norm's weights are multiplied into the projections that follow, and the layer's outputs are scaled to the size
+    of a feature."""
     layers = getattr(target.base_model, "layers", None)
     theirs = dict(layers[-1].named_parameters()) if layers is not None else {}
     front = theirs.get("input_layernorm.weight")
@@ -168,11 +171,12 @@ def unrolled(
     steps: int,
     drafted: Tensor | None = None,
 ) -> Iterator[Tensor]:
-    """Yields the states [S, T - 1, H] of each step; the first step reads the target's features. Row i of step k (from
-    0) stands in for feature i + 1 + k. The last k rows of step k have no token to read, and are useless.
+    """Yields the cell's states [S, T - 1, H] after each step. The first step receives the target's features. In step k
+    (from 0), row i predicts feature i + 1 + k. The last k rows of step k are useless, because the window has no tokens
+    left as their inputs.
 
-    features: [S, T, n*Ht]. tokens: int64 [S, T]. drafted: int64 [S, T - 1, at least steps - 1], the tokens that each
-    row reads in the steps after the first; None: the row reads the tokens of the text.
+    features: [S, T, n*Ht]. tokens: int64 [S, T]. drafted: the tokens that each row receives in the steps after the
+    first, int64 [S, T - 1, steps - 1 or more]; None: the tokens of the text.
     """
     states = cell.fuse(features[:, :-1])
     rows = states.shape[1]
@@ -188,8 +192,8 @@ def unrolled(
 
 
 class _Steps:
-    """The attention of an unrolled window. Each row sees the first step's rows up to itself, and itself in all steps
-    since."""
+    """The attention of an unrolled window. Each row attends to the rows of the first step up to itself, and to its own
+    row in all steps since."""
 
     def __init__(self, rows: int, device) -> None:
         self._causal = torch.ones(rows, rows, dtype=torch.bool, device=device).tril()
@@ -197,7 +201,7 @@ class _Steps:
 
     def attend(self, layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         """The attention of a layer in the next step: queries [S, Hq, R, D], keys and values [S, Hkv, R, D] -> [S, Hq,
-        R, D]. Keys and values are stored for later steps."""
+        R, D], with Hq and Hkv heads, R rows and head size D. Keys and values are stored for later steps."""
         kept = self._kept.setdefault(layer, [])
         kept.append((keys, values))
         if len(kept) == 1:
@@ -229,11 +233,11 @@ def feature_loss(
     head: Borrowed,
     noise: Tensor | None = None,
 ) -> Tensor:
-    """The loss of EAGLE-1 and 2: the smooth L1 distance to the next feature, plus the cross-entropy with the target's
-    law of the token after it.
+    """The loss of EAGLE-1 and 2: the smooth L1 distance between the cell's output and the target's next feature, plus
+    the cross-entropy between the laws that follow from the two.
 
     features: [S, T, H]. tokens: int64 [S, T]. logits: the target's, [S, T, V]; row t is for token t + 1. counted: bool
-    [S, T], the tokens that count. noise: [S, T, H], added to the features; None: no noise.
+    [S, T], True for tokens whose prediction enters the loss. noise: [S, T, H], added to the features; None: no noise.
     """
     inputs = features if noise is None else features + noise
     (states,) = unrolled(cell, inputs, tokens, embedding, 1)
@@ -257,11 +261,11 @@ def unrolled_loss(
     best: Tensor | None = None,
 ) -> Tensor:
     """The loss of EAGLE-3's training-time test: the cross-entropy over several steps of a draft, where each step after
-    the first reads the cell's own states. There is no loss on features. Places are skipped if the cell's vocabulary
-    lacks the target's likeliest token.
+    the first receives the cell's own states. There is no loss on features. Positions at which the cell's vocabulary
+    lacks the target's likeliest token are skipped.
 
-    Shapes as in ``feature_loss``, but features are [S, T, n*Ht]. best: int64 [S, T], the target's likeliest tokens; it
-    must be given if the logits are [S, T, v], for the tokens of the cell's vocabulary only.
+    Shapes are as in ``feature_loss``, except that features are [S, T, n*Ht]. best: the target's likeliest tokens,
+    int64 [S, T]; needed if the logits are only for the tokens of the cell's vocabulary, [S, T, v].
     """
     total, weights = tokens.new_zeros((), dtype=torch.float32), 0.0
     possible = counted
@@ -291,10 +295,10 @@ def accepted(
     length: int,
 ) -> Tensor:
     """For each token as the root, how many tokens of a drafted chain of ``length`` match the text, int64 [S, T]; 0 for
-    the first token, which has no feature before it. A draft that is right so far has read the tokens of the text, so
-    one unrolled pass is enough.
+    the first token, which has no feature before it. As long as a draft matches, its tokens are those of the text, so
+    one unrolled pass over the text is enough.
 
-    tokens: a greedy text of the target; then the result is the number of tokens that a greedy run would accept.
+    tokens: if this is a greedy text of the target, the result is the number of tokens that a greedy run would accept.
     """
     size, right = tokens.shape[1], []
     for step, states in enumerate(unrolled(cell, features, tokens, embedding, length)):

@@ -1,8 +1,8 @@
-"""Lets a chat model write answers in conversations; drafters of the model learn from this text.
+"""Lets a chat model write the answers in many conversations; drafters for this model learn from its answers.
 
-Many conversations run at once (``engine.fast.gpu.slots``). When an answer ends, its slot takes the next turn or the
-next conversation, so no text waits for the longest one. Each answer becomes one document; its prompt is the
-conversation before it.
+Many conversations are continued at once (``engine.fast.gpu.slots``). When an answer ends, its slot goes on with the
+user's next turn or with another conversation, so no conversation waits for the longest answer. Each answer becomes one
+document, whose prompt is the conversation before the answer.
 
     python -m engine.training conversations --checkpoints DIR
     python -m engine.training chat-text --checkpoints DIR --target TARGET --minutes 2
@@ -46,7 +46,8 @@ FILE, HELD_OUT_FILE = "conversations.jsonl", "held-out-conversations.jsonl"
 
 
 def write_conversations(args) -> None:
-    """The recipe ``conversations``."""
+    """The recipe ``conversations``: writes the user's turns of many conversations to two files, one of them held
+    out."""
     need_data(args)
     texts = read_corpora(args.data)
     material = Material.of(texts, make_vocabulary(texts))
@@ -68,7 +69,7 @@ def write_conversations(args) -> None:
 
 
 def read_conversations(path: Path) -> list[Conversation]:
-    """The conversations in a file of ``write_conversations``. Raises UserError for any other file."""
+    """The conversations in a file that ``write_conversations`` wrote. Raises UserError for any other file."""
     need_file(path, "conversations")
     try:
         lines = path.read_text("utf-8").splitlines()
@@ -105,8 +106,8 @@ def write_chat_text(args) -> None:
 
 @dataclass
 class Text:
-    """A conversation as tokens. prompt: all tokens before the current answer. answer: the tokens of the answer so far.
-    later: the texts of the user's next turns."""
+    """A conversation as tokens. prompt: everything before the current answer. answer: the current answer so far.
+    later: the user's later turns, as text."""
 
     prompt: list[int]
     later: tuple[str, ...]
@@ -127,7 +128,8 @@ class Chat:
         return Text(self._ids(self._rendered(said)), conversation.turns[1:], held_out)
 
     def after(self, text: Text) -> Text | None:
-        """The text extended by the user's next turn. None if there is no next turn, or if the answer was cut."""
+        """The conversation after its answer, extended by the user's next turn. None if there is no next turn, or if
+        the answer was cut before its end."""
         if not text.later or text.answer[-1] not in self.ends:
             return None
         turn, *later = text.later
@@ -162,9 +164,9 @@ class Writer:
         tokens: int,
         seconds: float,
     ) -> Iterator[tuple[bool, list[Text]]]:
-        """Write answers until there are ``tokens`` tokens or ``seconds`` have passed. Every ``SAVED_SECONDS``, and at
-        the end, yields pairs (whether held out, all such answers so far). The first slots draw their tokens; held-out
-        answers are always greedy."""
+        """Write answers until there are ``tokens`` tokens or until ``seconds`` have passed. Every ``SAVED_SECONDS``
+        and at the end, yield the pairs (True, all held-out answers so far) and (False, all other answers so far). Some
+        of the slots draw their tokens at random; the others, and all held-out answers, are greedy."""
         began = saved = time.monotonic()
         others = self._texts(itertools.cycle(known), False)
         greedy = itertools.chain(self._texts(held_out, True), others)
@@ -204,22 +206,24 @@ class Writer:
         yield from ((held, list(texts)) for held, texts in done.items() if texts)
 
     def _texts(self, some: Iterable[Conversation], held_out: bool) -> Iterator[Text]:
-        """Yields the beginnings of these conversations as texts, without those whose first prompt is too long."""
+        """Yields each of these conversations as a text up to its first answer, without those whose prompt is too
+        long."""
         for conversation in some:
             text = self._chat.begin(conversation, held_out)
             if len(text.prompt) <= self._longest_prompt:
                 yield text
 
     def _begin(self, waiting: Iterable[tuple[int, Text]]) -> None:
-        """Read the prompts of the waiting (slot, text) pairs. Long prompts are read in a separate pass, because all
-        prompts of a pass are padded to the longest."""
+        """Run the model on the prompts of the waiting (slot, text) pairs. Short and long prompts have separate passes,
+        because all prompts of a pass are padded to the longest."""
         for long in (False, True):
             batch = [(slot, text) for slot, text in waiting if (len(text.prompt) > SHORT) == long]
             if batch:
                 self._slots.begin([slot for slot, _ in batch], [text.prompt for _, text in batch])
 
     def _grow(self, text: Text, written: list[int]) -> bool:
-        """Append the written tokens to the answer, up to its end; returns whether the answer has ended."""
+        """Append new tokens to the answer, but none after the token that ends it. Returns whether the answer has
+        ended."""
         room = LONGEST_ANSWER - len(text.answer)
         written = written[:room]
         last = next((at for at, token in enumerate(written) if token in self._chat.ends), None)

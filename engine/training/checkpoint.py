@@ -1,5 +1,5 @@
-"""Writes and reads checkpoints, which are either complete or absent, and exports models in Hugging Face's format in
-bf16."""
+"""Writes and loads checkpoints, and exports models in Hugging Face's format in bf16. A file gets its name only when it
+is complete, so an incomplete checkpoint is never loaded."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def save_checkpoint(path: Path, state: dict) -> None:
 
 
 def load_checkpoint(path: Path) -> dict | None:
-    """The checkpoint, or None if there is no file. Only tensors, numbers and names are loaded, no objects that could
-    run code."""
+    """The checkpoint in a file; None if there is no file. Only tensors, numbers and names are loaded, never objects
+    that could run code."""
     return torch.load(path, map_location="cpu", weights_only=True) if path.exists() else None
 
 
@@ -43,8 +43,8 @@ def write_whole(folder: Path, write: Callable[[Path], None]) -> None:
 
 def export_model(model, path: Path, tokenizer=None, about: Mapping | None = None) -> None:
     """Write a model, and its tokenizer if there is one, to the folder ``path``. Tensors are stored in bf16, but the
-    config says float32, so that they load as float32. If the tokenizer has the tokens of the chat template, the end of
-    a turn also ends a text. about: more fields of the config."""
+    config names float32, so they are loaded as float32. If the tokenizer has the tokens of the chat template, the
+    token that ends a turn also ends a text. about: further fields of the config."""
     if tokenizer is not None and END in tokenizer.get_vocab():
         ends = [tokenizer.eos_token_id, tokenizer.convert_tokens_to_ids(END)]
         model.generation_config.eos_token_id = ends
@@ -61,8 +61,8 @@ def export_model(model, path: Path, tokenizer=None, about: Mapping | None = None
 
 
 def export_tokenizer(tokenizer, path: Path) -> None:
-    """Save the tokenizer to a folder as compact JSON, without the entries on where it was loaded from, and with a class
-    name that every version of transformers has."""
+    """Save the tokenizer to a folder as compact JSON. The entries that say where it was loaded from are left out, and
+    its class name is one that every version of transformers has."""
     tokenizer.save_pretrained(path, save_jinja_files=False)
     entries = path / "tokenizer.json"
     read = json.loads(entries.read_text("utf-8"))

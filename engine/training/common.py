@@ -1,4 +1,5 @@
-"""Helpers that all recipes share: they find and open the tokenizer, the data and the models, or raise UserError."""
+"""Helpers for all recipes, which find and open tokenizer, data and models. They raise UserError if something is
+missing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The documents for training: cleaned texts of the corpora (`sources` lists their files) and the generators'
-examples."""
+"""The documents from which the target learns: cleaned texts of the corpora (whose files `sources` lists), and examples
+that the generators make."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ def shipped_prompts() -> list[str]:
 
 
 def holds_prompt(text: str) -> bool:
-    """Whether the text contains a shipped prompt of more than 15 characters. Shorter prompts are too common to search
-    for; they are held out by their hash."""
+    """Whether the text contains a shipped prompt of more than 15 characters. Shorter prompts occur by chance in too
+    many texts; the generators hold them out by their hash instead."""
     return any(prompt in text for prompt in shipped_prompts() if len(prompt) > 15)
 
 
 def read_corpora(data: Path, split: str = "train") -> dict[str, list[str]]:
-    """Workload -> its texts; an empty list if the file is missing. split: "train" or "valid". Training texts that
-    contain a shipped prompt, or a run of words from a held-out text, are left out."""
+    """Workload -> its texts; an empty list if the workload's file is missing. split: "train" or "valid". Training
+    texts are left out if they contain a shipped prompt, or share a run of words with a held-out text."""
     texts = read_split(data, split)
     if split == "valid":
         return texts
@@ -91,8 +91,8 @@ def read_corpora(data: Path, split: str = "train") -> dict[str, list[str]]:
 
 
 def make_vocabulary(texts: dict[str, list[str]]) -> Vocabulary:
-    """The vocabulary from which the generators draw: the most frequent words, the sentences of medium length and the
-    short texts of the stories in `texts`."""
+    """The vocabulary from which the generators draw. It has the most frequent words, the sentences of medium length
+    and the short texts among the stories in `texts`."""
     stories = texts.get("story", [])
     if not stories:
         return Vocabulary()
@@ -113,9 +113,9 @@ def make_vocabulary(texts: dict[str, list[str]]) -> Vocabulary:
 def documents(
     workload: str, texts: dict[str, list[str]], vocabulary: Vocabulary, seed: int
 ) -> Iterator[Example]:
-    """An endless stream of the workload's documents: examples of its generator, or its corpus, reshuffled at every
-    epoch. No document contains a shipped prompt: ``read_corpora`` searched the corpora, and examples are searched
-    here."""
+    """An endless stream of a workload's documents: examples of its generator, or the texts of its corpus, shuffled
+    anew at every epoch. No document contains a shipped prompt: the corpora were searched by ``read_corpora``, and
+    examples are searched here."""
     if workload in ALL_MAKERS:
         for example in examples(workload, seed, vocabulary):
             if not holds_prompt(example.text):
@@ -129,7 +129,8 @@ def documents(
 def available_mix(
     texts: dict[str, list[str]], mix: dict[str, float] | None = None
 ) -> dict[str, float]:
-    """The shares of `mix` (None: of ``MIX``), renormalised over the workloads that have a generator or texts."""
+    """The shares of the workloads in `mix` (None: ``MIX``). Workloads with neither a generator nor texts are left out,
+    and the other shares are scaled so that their sum is 1."""
     shares = {w: s for w, s in (mix or MIX).items() if w in ALL_MAKERS or texts.get(w)}
     total = sum(shares.values())
     return {workload: share / total for workload, share in shares.items()}

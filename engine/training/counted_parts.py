@@ -1,9 +1,9 @@
-"""Recipes of parts that need no training: `vocabulary` and `datastore`.
+"""The recipes of two parts that need no training: `vocabulary` and `datastore`.
 
-`vocabulary` counts how often a target writes each token, in the text that it wrote for the training of its drafters.
-Prompts do not count, because a draft model has to guess only the tokens that the target writes. (VocabTrim found the
-target's own text better for this than raw text or the draft model's text.) `datastore` makes the datastore of the
-embedded family from examples of our own generators, none of them held out.
+`vocabulary` counts how often a target writes each token, in the text that it wrote so that its drafters can learn from
+it. Prompts are not counted, because a draft model has to guess only the tokens that the target writes. (VocabTrim
+found the target's own text better for this purpose than raw text or the draft model's text.) `datastore` makes the
+embedded family's datastore from examples of Draftscope's generators, none of them held out.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SHARES = (0.5, 0.25, 0.125, 0.0625)
 
 
 def vocabulary(args) -> None:
-    """The recipe `vocabulary`: counts the tokens that the target wrote, and writes the part."""
+    """The recipe `vocabulary`: counts the tokens that the target wrote, and writes the counts to the part's folder."""
     teacher = Teacher.of(args)
     text = selftext.load(need_file(teacher.text_file, "text"))
     rows = AutoConfig.from_pretrained(teacher.folder).get_text_config(decoder=True).vocab_size
@@ -47,7 +47,8 @@ def vocabulary(args) -> None:
 
 
 def written(text: selftext.SelfText, rows: int) -> Tensor:
-    """How often each token occurs in the text behind its prompts, int64 [rows]."""
+    """How often each token occurs in the text after its prompts, int64 [rows]; ``rows`` is the size of the
+    vocabulary."""
     counts = np.zeros(rows, dtype=np.int64)
     ends = zip(text.starts[:-1], text.prompts, text.starts[1:], strict=True)
     for start, prompt, end in ends:

@@ -1,8 +1,12 @@
-"""Training of the block-diffusion drafter: many random blocks of each window share one pass of the frozen target.
+"""Trains the block-diffusion drafter: many random blocks of each window share one pass of the frozen target.
 
-Row i of a block learns the target's law at its place, given the true text before that place. Averaged over texts, this
-is the law given only the text before the block, which is all that the row can learn. Earlier rows have larger weights,
-exp(-(i - 1) / gamma) as in DFlash, because a drafted token counts only if all tokens before it are right.
+Row i of a block learns the target's law for the token at its position, given the true text before that position.
+Averaged over many texts, this is the law given only the text before the block, and nothing more can be learned by a
+row that does not see the tokens between. Earlier rows have larger weights, exp(-(i - 1) / gamma) as in DFlash, because
+a drafted token is of use only if all drafted tokens before it are right.
+
+Letters in shapes: S windows, T tokens of each, A blocks of each, B tokens of a block, n feature layers, H hidden size,
+K tokens for which there are logits.
 """
 
 from __future__ import annotations
@@ -29,7 +33,8 @@ def diffusion_config(
     known: int = 0,
 ) -> DFlashConfig:
     """The configuration of a diffusion drafter with the target's hidden size. vocabulary: the number of the target's
-    logits; 0: the number in its config. known: the number of tokens in a trimmed head; 0: a whole head."""
+    logits; 0: the number that its config says. known: the number of tokens in a trimmed head; 0: the head has all
+    tokens."""
     c, shape = target_config, attention_shape(target_config)
     feature_layers = feature_layers or spread_layers(c.num_hidden_layers)
     return DFlashConfig(
@@ -48,16 +53,16 @@ def diffusion_config(
 
 
 def spread_layers(layers: int) -> tuple[int, int, int]:
-    """The numbers, from 0, of an early, a middle and a late layer of a target with ``layers`` layers. The last layer is
-    never used, because transformers returns its state after the final norm."""
+    """The numbers, from 0, of an early, a middle and a late layer of a target with ``layers`` layers. The last layer
+    is never one of them, because transformers returns its state only after the final norm."""
     return 1, layers // 2, layers - 2
 
 
 @torch.no_grad()
 def start_from(drafter: DFlashModel, target) -> None:
-    """Initialise the drafter, in place, with the target's last layers and final norm, so that it knows something of the
-    language. Its projection of features starts as the last feature layer's state plus a little noise. Only for a
-    drafter with the target's hidden size."""
+    """Initialise the drafter, in place, with the target's last layers and final norm, so that it already knows
+    something of the language. Its projection of features first returns the state of the last feature layer, plus a
+    little noise. Only for a drafter with the target's hidden size."""
     layers, hidden = target.model.layers[-len(drafter.layers) :], drafter.config.hidden_size
     for mine, theirs in zip(drafter.layers, layers, strict=True):
         mine.load_state_dict(theirs.state_dict(), strict=False)  # only ours has q_norm and k_norm
@@ -78,23 +83,24 @@ def mask_token(teacher) -> int:
 
 
 def features_of(hidden_states: tuple[Tensor, ...], layer_ids: tuple[int, ...]) -> Tensor:
-    """The features of n layers, [S, T, n*H], from the hidden_states of transformers. layer_ids: numbers of layers, from
-    0."""
+    """The features of n layers side by side, [S, T, n*H], from the hidden_states of transformers. layer_ids: the
+    numbers of the layers, from 0."""
     return torch.cat([hidden_states[i + 1] for i in layer_ids], dim=-1)
 
 
 def block_embeddings(
     embedding: torch.nn.Embedding, roots: Tensor, block_size: int, mask_token_id: int
 ) -> Tensor:
-    """The embeddings of blocks, [S, A, B, H]: each has a root and B - 1 masks. roots: tokens [S, A]."""
+    """The embeddings of blocks, [S, A, B, H]: each block is a root and B - 1 mask tokens. roots: the tokens of the
+    roots, [S, A]."""
     tokens = torch.full((*roots.shape, block_size), mask_token_id, device=roots.device)
     tokens[..., 0] = roots
     return embedding(tokens)
 
 
 def random_anchors(rows: int, length: int, blocks: int, block_size: int, seed: int) -> Tensor:
-    """Random places of roots, int64 [rows, blocks], such that each whole block lies in its window. length: tokens of a
-    window."""
+    """Random positions for the roots of blocks, int64 [rows, blocks], such that each whole block lies in its window.
+    rows: the number of windows. length: tokens of a window."""
     generator = torch.Generator().manual_seed(seed)
     return torch.rand(rows, length - block_size + 1, generator=generator).argsort(dim=1)[:, :blocks]
 
@@ -110,10 +116,12 @@ def diffusion_loss(
     anchors: Tensor,
     gamma: float = 4.0,
 ) -> Tensor:
-    """The weighted mean divergence between the drafter's rows and the target, over the blocks at these anchors.
+    """The weighted mean divergence between the drafter's laws and the target's, over the blocks whose roots are at
+    these positions.
 
-    features, logits: the target's, [S, T, n*H] and [S, T, K]. tokens: int64 [S, T]. counted: bool [S, T], the tokens
-    that count. anchors: int64 [S, A], the places of the roots. head: hidden states -> logits over the same K tokens.
+    features, logits: the target's, [S, T, n*H] and [S, T, K]. tokens: int64 [S, T]. counted: bool [S, T], True for
+    tokens whose prediction enters the loss. anchors: the positions of the roots, int64 [S, A]. head: a function from
+    hidden states to logits over the same K tokens.
     """
     config = drafter.config
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Losses between a student's laws and the target's laws, and the windows of text on which they are computed."""
+"""Losses that compare a student's laws with the target's laws, and the windows of text on which they are computed."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ def divergence_loss(
 
 
 class MixedWindows:
-    """Windows of text from several streams in turn. They are made once, and kept in memory or in a file."""
+    """Windows of text, taken from several streams in turn. All windows are made at the beginning, and stay in memory
+    or in a file."""
 
     def __init__(self, streams: Sequence[Iterator[tuple[np.ndarray, np.ndarray]]], count: int):
-        """streams: endless iterators of (tokens, counted) of a window, as returned by `packing.windows`. count: how
-        many windows."""
+        """streams: endless iterators of windows, each as (tokens, counted), like those of `packing.windows`. count:
+        how many windows are taken in all."""
         rows = [next(streams[i % len(streams)]) for i in range(count)]
         self.tokens, self.counted = map(np.stack, zip(*rows, strict=True))
 
@@ -45,8 +46,8 @@ class MixedWindows:
         temporary.replace(path)
 
     def batch(self, index: int, rows: int) -> tuple[Tensor, Tensor]:
-        """The tokens, int64 [rows, length], and whether each counts, bool [rows, length], of batch `index`. After the
-        last window the first one follows again."""
+        """Batch `index`: the tokens, int64 [rows, length], and which of them enter the loss, bool [rows, length].
+        After the last window follows the first again."""
         at = np.arange(index * rows, (index + 1) * rows) % len(self.tokens)
         return torch.from_numpy(self.tokens[at].astype(np.int64)), torch.from_numpy(
             self.counted[at]
@@ -56,7 +57,7 @@ class MixedWindows:
 @torch.no_grad()
 def read(target, tokens: Tensor):
     """The output of the target's forward pass over tokens int64 [S, T], with logits and the hidden states of all
-    layers. It teaches all drafters of a batch."""
+    layers. All drafters in training learn from this one pass."""
     return target(input_ids=tokens, use_cache=False, output_hidden_states=True)
 
 
@@ -64,7 +65,8 @@ def draft_loss(
     draft, taught, tokens: Tensor, counted: Tensor, divergence: Divergence = forward_kl
 ) -> Tensor:
     """The mean divergence of the draft model from the target over all counted tokens. taught: the target's output for
-    these tokens, from `read`. tokens: int64 [S, T]. counted: bool [S, T]."""
+    these tokens, from `read`. tokens: int64 [S, T]. counted: bool [S, T], True for tokens whose prediction enters the
+    loss."""
     keep = counted[:, 1:].flatten()
     teacher = taught.logits[:, :-1].flatten(0, 1)[keep]
     student = draft(input_ids=tokens, use_cache=False).logits[:, :-1].flatten(0, 1)[keep]

@@ -1,4 +1,4 @@
-"""Recipes in which the target writes a text, and draft models and diffusion drafters learn the target's laws on this
+"""Recipes in which the target writes a text, and draft models and diffusion drafters learn the target's laws on that
 text."""
 
 from __future__ import annotations
@@ -67,15 +67,15 @@ def text(args) -> None:
 
 
 def _windows(args, tok, seed: int) -> MixedWindows:
-    """The training windows of the drafters, in turn from the target's own text and from the corpora."""
+    """The training windows for the drafters: in turn one of the target's own text and one of the corpora."""
     path = need_file(args.checkpoints / "selftext.npz", "text")
     count = args.windows
     return text_windows(path, WINDOW, args.seed + seed, count, (tok, args.data))
 
 
 def divergences(args) -> None:
-    """The recipe `divergences`: aligns copies of the draft model by each divergence on the same tokens, and writes
-    their figures to a file. The draft model itself does not change."""
+    """The recipe `divergences`: trains copies of the draft model, each by a different divergence but on the same
+    tokens, and writes their figures to a file. The draft model in use does not change."""
     need_data(args)
     tok, teacher = folder_tokenizer(args), open_model(args, "target")
     pairs = _windows(args, tok, seed=2)
@@ -119,8 +119,8 @@ def _student(args, name: str, tok, teacher) -> nn.Module:
 
 
 def align(args) -> None:
-    """The recipe `align`: trains the students named by --students on the target's laws. They learn side by side and
-    share the target's forward pass, the most expensive part of a step."""
+    """The recipe `align`: trains the students named by --students on the target's laws. All students are trained side
+    by side, so that they share the target's forward pass, the most expensive part of a step."""
     need_data(args)
     device = usual_device()
     tok, teacher = folder_tokenizer(args), open_model(args, "target").to(device)

@@ -27,7 +27,7 @@ from engine.training.tokenizer import render
 
 
 def held_out_documents(data: Path, per_workload: int) -> dict[str, list[Example]]:
-    """Workload -> its first ``per_workload`` held-out documents, the same in every call."""
+    """Workload -> its first ``per_workload`` held-out documents, which are the same in every call."""
     texts = read_corpora(data, "valid")
     vocabulary = make_vocabulary(texts)
     documents = {
@@ -41,8 +41,8 @@ def held_out_documents(data: Path, per_workload: int) -> dict[str, list[Example]
 
 @torch.inference_mode()
 def bits_per_byte(model, encode: Encoder, documents: list[Example], longest: int = 512) -> float:
-    """The model's bits per byte on these documents, of each its first ``longest`` tokens. Only the text that counts in
-    the loss is measured: whole documents, or only the answers if the prompts are random words."""
+    """The model's bits per byte on the first ``longest`` tokens of each of these documents. Where the prompts are
+    random words, only the answers are measured; otherwise whole documents."""
     bits = n_bytes = 0.0
     for document in documents:
         encoded = encode(document)
@@ -76,7 +76,8 @@ def complete(
 
 
 def _asked_in_chat(task):
-    """A function that makes pairs (prompt, answer) from the first question and answer of a chat task."""
+    """A function that makes (prompt, answer) pairs from a chat task. The prompt is the task's first question in the
+    chat template, and the answer is the task's first answer."""
 
     def make(rng: random.Random, vocabulary) -> tuple[str, str]:
         (_, question), (_, answer) = task(rng, vocabulary)[:2]
@@ -86,8 +87,8 @@ def _asked_in_chat(task):
 
 
 def operations_report(model, tokenizer, data: Path, count: int) -> dict[str, float]:
-    """Kind of prompt -> the share of right greedy answers to ``count`` held-out prompts. The kinds are those of
-    operations, edits and, with a chat template, chats."""
+    """Kind of prompt -> the share of ``count`` held-out prompts that the model answers right, greedily. The kinds are
+    those of operations and edits and, if the tokenizer has a chat template, of chats."""
     vocabulary = make_vocabulary(read_corpora(data, "valid"))
     makers = {k.__name__: k for k in operations.KINDS} | {
         f"edit: {k.__name__}": k for k in edits.KINDS

@@ -1,10 +1,12 @@
 """The recipe `experts`: trains two targets of equal size with many small experts in each layer
-(``engine.model.experts``). They differ only in how a row chooses its experts.
+(``engine.model.experts``). They differ only in how the experts for a token are chosen.
 
-The first target, like BlockFFN, learns to use the same experts for neighbouring tokens: beside the text's loss it has a
-loss for the locality of the choice, and one for the number of experts that a chunk of text uses. The second target
-learns to use all experts equally often, as most mixtures of experts do. Both start with the embeddings and the
-attention of the family's draft model, and read the same text.
+The first target, like BlockFFN, learns to use the same experts for neighbouring tokens. Besides the cross-entropy of
+the text, its loss has a term for the locality of the choice, and one for the number of experts that a chunk of text
+uses. The second target learns to use all experts equally often, like most mixtures of experts. Both start with the
+embeddings and the attention of the family's draft model, and learn from the same text.
+
+Letters in shapes: B windows, T tokens of each, E experts.
 """
 
 from __future__ import annotations
@@ -34,26 +36,28 @@ from engine.training.packing import Encoder, Mixer, windows
 from engine.training.tokenizer import load_tokenizer
 
 TARGETS = {"experts": 0, "experts-topk": 8}
-"""Name of the family -> how many experts a row uses; 0: BlockFFN, where the scores decide."""
+"""Name of the model family -> how many experts each token uses. 0 stands for BlockFFN, where the scores of the experts
+decide how many."""
 MINUTES = 40  # for both targets together
 MATCHING = 0.5  # the share of the time in which the experts learn to compute the outputs of the draft model's layers
 RATES = {"muon_rate": 5e-3, "adam_rate": 1e-3}  # learning rates after the matching
 CHUNK = 64  # tokens of a chunk
 SHARPNESS = 100.0  # steepness of the smooth step from an unused expert to a used one
 LOCALITY, CHUNKS, UNUSED, BALANCE = 5e-4, 0.5, 1.0, 1e-2
-"""The weights of ``locality``, ``chunk_use``, ``unused`` and ``balance_loss``, relative to the loss of the text."""
+"""The weights in the loss of ``locality``, ``chunk_use``, ``unused`` and ``balance_loss``, relative to the
+cross-entropy of the text."""
 LEAST = 0.1  # the score that every expert should reach somewhere in a batch
 AIM = 0.2
-"""The share of the experts that a chunk may use without a loss. The paper instead changes the weight of this loss
-during the training."""
+"""A chunk adds to the loss only if it uses more than this share of the experts. (The paper instead changes the weight
+of this term during the training.)"""
 MEASURED = 12  # held-out documents of each workload
 LONGEST = 256  # the most tokens read of a document
 
 
 @dataclass(frozen=True)
 class ExpertsPlan:
-    """The plan of a training. changes: to the shape of the target. windows: the number of windows, of ``length`` tokens
-    each, which are read in a cycle, ``rows`` per step."""
+    """The plan of a training. changes: to the shape of the target. windows: how many windows of ``length`` tokens
+    there are; the training goes through them again and again. rows: windows per step."""
 
     changes: Mapping = field(default_factory=dict)
     length: int = 256
@@ -62,8 +66,8 @@ class ExpertsPlan:
 
 
 def experts_config(draft: LlamaForCausalLM, per_token: int, **changes) -> ExpertsConfig:
-    """A configuration with the draft model's shape and experts in place of its feed-forward layers; about 1.6 M
-    parameters. per_token: see ``TARGETS``."""
+    """The configuration of a target with about 1.6 M parameters: the draft model's shape, with experts in place of its
+    feed-forward layers. per_token: a value of ``TARGETS``."""
     shape = {"num_experts": 48, "expert_size": 24, **changes}
     own = draft.config.to_dict() | shape
     for name in ("model_type", "architectures", "intermediate_size"):
@@ -100,8 +104,8 @@ def train_target(
     work: Path,
     say=say,
 ) -> ExpertsForCausalLM:
-    """A target, trained on the text within the budget. per_token: see ``TARGETS``. work: the folder of the checkpoints,
-    from which a stopped training resumes."""
+    """Train a target on the text within the budget, and return it. per_token: a value of ``TARGETS``. work: the folder
+    of the checkpoints, from which a stopped training resumes."""
     torch.manual_seed(0)
     model = ExpertsForCausalLM(experts_config(draft, per_token, **plan.changes))
     begun = {n: t for n, t in draft.state_dict().items() if ".mlp." not in n}
@@ -135,22 +139,23 @@ def train_target(
 
 
 def sharing_loss(scores: Sequence[Tensor]) -> Tensor:
-    """BlockFFN's two losses plus ``unused``, weighted, as the mean over the layers. scores: for each layer, the scores
-    [B, T, E] of its experts before the ReLU."""
+    """The weighted sum of ``locality``, ``chunk_use`` (BlockFFN's two losses) and ``unused``, averaged over the
+    layers. scores: for each layer, the scores [B, T, E] of its experts before the ReLU."""
     losses = ((LOCALITY, locality), (CHUNKS, chunk_use), (UNUSED, unused))
     return sum(weight * loss(layer) for weight, loss in losses for layer in scores) / len(scores)
 
 
 def locality(scores: Tensor) -> Tensor:
-    """The cross-entropy between the experts that a token uses and those that the token before it uses. scores: [B, T,
-    E]."""
+    """The cross-entropy between the set of experts that a token uses and the set that the token before it uses.
+    scores: of one layer, [B, T, E]."""
     sharp = SHARPNESS * scores
     return F.binary_cross_entropy_with_logits(sharp[:, 1:], sharp[:, :-1].sigmoid())
 
 
 def chunk_use(scores: Tensor) -> Tensor:
-    """The expected share of experts that a chunk uses, minus ``AIM``, or 0 if it is less. Each token is taken to draw
-    one expert by its scores. scores: [B, T, E]."""
+    """By how much the expected share of experts that a chunk uses exceeds ``AIM``; 0 if it does not. For the
+    expectation, each token draws one expert with chances in proportion to its scores. scores: of one layer, [B, T,
+    E]."""
     active = scores.relu()
     shares = active / active.sum(-1, keepdim=True).clamp(min=1e-6)
     chunk = min(CHUNK, scores.shape[1])
@@ -160,14 +165,15 @@ def chunk_use(scores: Tensor) -> Tensor:
 
 
 def unused(scores: Tensor) -> Tensor:
-    """A loss for experts whose largest score in the batch is below ``LEAST``. With so little text, most experts would
-    otherwise fall out of use for good, and all rows would use the others. scores: [B, T, E]."""
+    """A loss for experts whose largest score in the batch is below ``LEAST``. Without it, in so short a training, most
+    experts would fall out of use for good, and all tokens would use the few others. scores: of one layer, [B, T,
+    E]."""
     return (LEAST - scores.flatten(0, 1).amax(0)).relu().mean()
 
 
 def balance_loss(scores: Sequence[Tensor], per_token: int) -> Tensor:
-    """The load-balancing loss of mixtures of experts (Switch Transformer, arXiv 2101.03961), as the mean over the
-    layers, weighted. Before the weight it is 1 if all experts are used equally often. scores: as in
+    """The load-balancing loss of mixtures of experts (Switch Transformer, arXiv 2101.03961), averaged over the layers
+    and multiplied by ``BALANCE``. Without this factor, it is 1 if all experts are used equally often. scores: as in
     ``sharing_loss``."""
     losses = []
     for layer in scores:
@@ -185,8 +191,9 @@ def export_target(model: ExpertsForCausalLM, folder: Path, tokenizer) -> None:
 
 
 def target_table(folders: Sequence[Path], tokenizer, data: Path) -> str:
-    """A table with a line for each target: for each workload, the share of next tokens that it predicts; then the share
-    of experts that one token does not use, and that none of 8 neighbouring tokens uses."""
+    """A table with a line for each target. The columns are: for each workload, the share of next tokens that the
+    target predicts right; the share of experts that a token does not use; and the share of experts that none of 8
+    neighbouring tokens uses."""
     encode, documents = Encoder(tokenizer), held_out_documents(data, MEASURED)
     kinds = ("story", *MAKERS)
     lines = [f"{'':16}" + "".join(f"{kind:>12}" for kind in (*kinds, "idle, 1", "idle, 8"))]

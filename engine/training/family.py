@@ -23,15 +23,15 @@ MINUTES = 40.0  # minutes of each alignment and of each part
 
 LANES = 2  # lanes train side by side, with one thread each; the parts of a lane train one after the other
 OTHERS = ("scylla", "hybrid", "experts")
-"""Recipes of parts that are not in a method's folder."""
+"""Recipes of parts (models beside the target) that do not come from a method's folder."""
 
 Lines = dict[str, list[str]]
-"""Name of a run, its mark and its log -> the command's words after `python -m engine.training`; the recipe's name is
-the last word."""
+"""Name of a run -> the words of its command after `python -m engine.training`, of which the last is the recipe. The
+name is also that of the run's mark and of its log."""
 
 
 def trunk(minutes: float) -> Lines:
-    """The recipes on which all parts depend, in order. minutes: of each alignment."""
+    """The trunk: the runs on which all other runs depend, in order. minutes: how long each alignment takes."""
     aligned = ["--minutes", str(minutes), "--students"]
     return {
         "tokenizer": ["--start", str(SHIPPED), "tokenizer"],
@@ -48,14 +48,14 @@ def trunk(minutes: float) -> Lines:
 
 
 def untrained(trunk: Lines, target: Path) -> Lines:
-    """The trunk, without the recipe `target` if the folder `target` already holds the finished target."""
+    """The runs of the trunk, but without the run `target` if the folder ``target`` already holds a finished target."""
     finished = (target / "model.safetensors").exists()
     return {key: words for key, words in trunk.items() if not (finished and key == "target")}
 
 
 def lanes(minutes: float) -> list[Lines]:
-    """The recipes of the parts, in lanes that run side by side. A recipe that starts from the part of another recipe
-    comes later in the same lane. minutes: of each part."""
+    """The runs that train parts (models beside the target), divided into lanes that run side by side. If a recipe
+    starts from the part of another recipe, it comes later in the same lane. minutes: how long each part is trained."""
     recipes = {key: cls for key, cls in students().items() if cls.of_family}
     begun, lanes = {cls.after for cls in recipes.values()}, [{} for _ in range(LANES)]
     order = sorted(recipes, key=lambda key: (key not in begun, recipes[key].after not in recipes))
@@ -67,8 +67,8 @@ def lanes(minutes: float) -> list[Lines]:
 
 
 class Family:
-    """Runs recipes in processes, and remembers the finished ones. places: the options that name folders. start:
-    (command, log file, environment) -> the exit code of the command."""
+    """Runs recipes in processes of their own, and marks the finished ones. places: the command-line options that name
+    folders. start: (command, log file, environment) -> the exit code of the command."""
 
     def __init__(self, checkpoints: Path, places: list[str], start: Callable[..., int]):
         self._done, self._logs = checkpoints / "done", checkpoints / "logs"
@@ -80,8 +80,8 @@ class Family:
         return (self._done / name).exists()
 
     def run(self, name: str, words: list[str], threads: int | None = None) -> bool:
-        """Run this recipe unless it is done; returns whether it is done now. words: of its command. threads:
-        OMP_NUM_THREADS; None: not set."""
+        """Run a recipe, unless it is marked as finished. Returns whether it is finished now. words: of its command.
+        threads: the value of OMP_NUM_THREADS; None: the variable is not changed."""
         if self.is_done(name):
             return True
         say(f"family: {name} begins")
@@ -101,8 +101,8 @@ class Family:
             self.run(name, words, threads=1)
 
     def run_all(self, trunk: Lines, lanes: list[Lines]) -> None:
-        """Run the trunk in order, then the lanes side by side. Raises UserError if a recipe of the trunk fails, or,
-        after all lanes have ended, if one of theirs has failed."""
+        """Run the trunk in order, then the lanes side by side. Raises UserError as soon as a recipe of the trunk
+        fails. If a recipe of a lane fails, the lanes go on, and UserError is raised when all have ended."""
         for name, words in trunk.items():
             if not self.run(name, words):
                 raise UserError(f"the recipe {name} failed; the family ends here")

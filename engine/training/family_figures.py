@@ -1,4 +1,4 @@
-"""Measures all figures of the family, in one dictionary from which the model card is written."""
+"""Measures all figures of the family, in one dictionary, from which the model card is written."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ SAMPLES = 5
 TEMPERATURE = 0.8
 DEPTHS = 6
 SHOWN = ("chain", "dyspec", "prompt_lookup", "dflash", "ddtree")
-"""The drafters in the model card: two that use the draft model, two that use the diffusion drafter, and a look-up."""
+"""The drafters in the model card: two that use the draft model, two that use the diffusion drafter, and one that
+copies from the text."""
 
 
 def chat_prompts(tokenizer) -> list[list[int]]:
@@ -33,8 +34,8 @@ def chat_prompts(tokenizer) -> list[list[int]]:
 
 
 def probe_prompts(tokenizer, data: Path, per_workload: int) -> dict[str, list[list[int]]]:
-    """Workload -> held-out prompts as token ids: the first 12 tokens of validation stories, and held-out prompts of the
-    generators."""
+    """Workload -> held-out prompts as token ids. For stories, these are the first 12 tokens of validation stories; for
+    all other workloads, prompts of the generators."""
     stories = read_corpora(data, "valid")["story"][:per_workload]
     prompts = {"story": [tokenizer(s).input_ids[:12] for s in stories]}
     for workload in MAKERS:
@@ -45,7 +46,8 @@ def probe_prompts(tokenizer, data: Path, per_workload: int) -> dict[str, list[li
 
 
 def samples(target, tokenizer, prompts: dict[str, list[list[int]]]) -> dict[str, list[dict]]:
-    """Workload -> samples of the target: the first prompts as text, each with a greedy and a drawn answer."""
+    """Workload -> samples of the target. Each sample is one of the first prompts, as text, with a greedy answer and a
+    randomly drawn one."""
     return {
         workload: [
             {
@@ -70,9 +72,9 @@ def write_gains(
     data: Path,
     needs: Collection[str] | None = None,
 ) -> dict[str, dict[int, float]]:
-    """Measure the gain of each draft size, and write it to a file beside each model; returns drafter -> size -> gain.
-    parts: role of a part -> folder of another part for this role, which is measured as well. needs: only drafters that
-    need one of these models; None: all."""
+    """Measure the gain (tokens per step) of each draft size, and write the gains to a file beside each model. Returns
+    drafter -> size -> gain. parts: role -> folder of another model for this role, whose gains are measured as well.
+    needs: only drafters that need one of these models are measured; None: all."""
     texts = probe_texts(tokenizer, probe_prompts(tokenizer, data, GAIN_PROMPTS))
     curves = gains.write(paths, texts, NEW_TOKENS, needs)
     for need, part in parts.items():
@@ -82,8 +84,8 @@ def write_gains(
 
 
 def summaries(models: ModelPaths, cls, prompts: Iterable[str], new_tokens: int) -> list[dict]:
-    """The summaries of greedy runs of the engine, one per prompt, with the drafter's ``usual_size``, which is the same
-    on every machine."""
+    """The summary lines of greedy runs, one run per prompt. The draft size is the drafter's ``usual_size``, which is
+    the same on every machine."""
     options = {cls.size_option: cls.usual_size} if cls.size_option else {}
     lines = []
     for prompt in prompts:
@@ -95,8 +97,8 @@ def summaries(models: ModelPaths, cls, prompts: Iterable[str], new_tokens: int) 
 
 
 def by_depth(lines: list[dict]) -> list[float | None]:
-    """The share of accepted among reached nodes at depths 1, 2, ..., over all runs; None for a depth without reached
-    nodes. lines: the runs' summaries."""
+    """For depths 1, 2, ..., the share of reached nodes that were accepted, over all runs; None for a depth that was
+    never reached. lines: the runs' summaries."""
     shares = []
     for depth in range(DEPTHS):
         rows = [s["acceptance_by_depth"][depth : depth + 1] for s in lines]
@@ -108,8 +110,8 @@ def by_depth(lines: list[dict]) -> list[float | None]:
 def runs(
     models: ModelPaths, prompts: dict[str, list[str]], new_tokens: int, need: str | None = None
 ) -> dict:
-    """Workload -> drafter of `SHOWN` -> its mean accepted tokens over all runs, and its acceptance by depth. need: only
-    drafters that need this model; None: all."""
+    """Workload -> drafter of `SHOWN` -> mean tokens per step over all runs, and the share of accepted nodes by depth.
+    need: only drafters that need this model; None: all."""
     figures: dict[str, dict] = {}
     for workload, workload_prompts in prompts.items():
         figures[workload] = {}
@@ -128,8 +130,8 @@ def runs(
 
 
 def measure(models: dict, paths: ModelPaths, parts: dict[str, Path], tokenizer, data: Path) -> dict:
-    """All figures of the family. models: name -> opened model. paths: the folders of the models, which the engine
-    opens. parts: role of a part -> folder of another part for this role, which is measured as well."""
+    """All figures of the family. models: name -> loaded model. paths: the folders of the same models, with which the
+    engine runs. parts: role -> folder of another model for this role, which is measured as well."""
     prompts = probe_prompts(tokenizer, data, PER_WORKLOAD)
     shown = {**prompts, "chat": chat_prompts(tokenizer)} if tokenizer.chat_template else prompts
     texts = probe_texts(tokenizer, prompts)

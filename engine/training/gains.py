@@ -1,5 +1,5 @@
-"""Measures the gain of each draft size, in tokens per step, from runs with that size; ``engine.sizes.draft_size`` uses
-the gains."""
+"""Measures the gain of each draft size, in tokens per step, from runs with that size. ``engine.sizes.draft_size``
+chooses sizes by these gains."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from engine.sizes.draft_size import SIZES
 
 
 def gains(cls, models, prompts: Mapping[str, Sequence[str]], new_tokens: int) -> dict[int, float]:
-    """Draft size in nodes -> tokens per step of greedy runs, the final token of a step included. It is the geometric
-    mean of the workloads' means. Sizes that the drafter cannot fill are left out.
+    """Draft size in nodes -> tokens per step of greedy runs, the final token of each step included. The value is the
+    geometric mean of the workloads' means. Sizes that are too large for the drafter to fill are left out.
 
-    prompts: workload -> prompts. All runs of a size share a memory, like the runs of one visitor.
+    prompts: workload -> prompts. All runs with one size share a memory, like the runs of one visitor.
     """
     curve: dict[int, float] = {}
     for size in SIZES:
@@ -53,8 +53,8 @@ def tokens_a_step(
     new_tokens: int,
     memory: Memory | None = None,
 ) -> float:
-    """The mean number of tokens per step, over greedy runs from these prompts, each of ``new_tokens`` tokens. memory:
-    shared by the runs; None: they have none."""
+    """The mean number of tokens per step, over greedy runs of ``new_tokens`` tokens after these prompts. memory:
+    shared by all runs; None: every run begins without memory."""
     steps = gained = 0
     for prompt in prompts:
         drafter, rule = cls.build(options, models), verifier("greedy")
@@ -72,11 +72,12 @@ def write(
     new_tokens: int,
     wanted: Collection[str] | None = None,
 ) -> dict[str, dict[int, float]]:
-    """Measure every drafter with a size whose part exists, and write its gains beside that part, or beside the target
-    if it needs no part. Returns drafter -> size -> gain.
+    """Measure the gains of every drafter that has a size option and whose model exists. Write them beside that model,
+    or beside the target if the drafter needs no other model. Returns drafter -> size -> gain.
 
-    prompts: workload -> prompts. The first prompt of each workload goes into the files, so that costs can be measured
-    on it. wanted: only drafters that need one of these models ("target": drafters that need no other model); None: all.
+    prompts: workload -> prompts. The first prompt of each workload is also written, so that costs can later be
+    measured on it. wanted: only drafters that need one of these models are measured ("target" stands for drafters that
+    need no other model); None: all.
     """
     by_place: dict[str, dict[str, dict[int, float]]] = {}
     for cls in drafters().values():

@@ -38,12 +38,12 @@ LENGTH = 256  # tokens of a window
 MINUTES = 50
 MEASURED_TEXTS, MEASURED_PROMPTS, NEW = 8, 4, 48
 MEASURED_WITH = ("chain", "stree")
-"""The drafters in the pair's table: the plain chain, and the drafter for which the pair is made."""
+"""The drafters in the table of figures: the plain chain, and the drafter for which this pair of models is made."""
 
 
 def hybrid_config(vocabulary_size: int, eos: int, **changes) -> BambaConfig:
-    """The target's configuration: Mamba-2 layers, and attention in every third layer. It has about 2.4 M parameters; a
-    larger target could not read enough text in the time."""
+    """The target's configuration: Mamba-2 layers, with attention in every third layer. It has about 2.4 M parameters;
+    a larger target would be too slow to learn from enough text in the time."""
     shape = {
         "hidden_size": 160,
         "intermediate_size": 320,
@@ -72,7 +72,7 @@ def hybrid_config(vocabulary_size: int, eos: int, **changes) -> BambaConfig:
 
 def hybrid(args) -> None:
     """The recipe `hybrid`: writes the target to <models>/families/hybrid and its draft model to parts/draft in that
-    folder, and prints the table of the pair."""
+    folder, and prints the table of figures."""
     need_data(args)
     tokenizer = load_tokenizer(args.models / "target")
     budget = Budget.of(args, MINUTES)
@@ -85,9 +85,9 @@ def hybrid(args) -> None:
 
 @dataclass(frozen=True)
 class PairPlan:
-    """The plan of a pair's training. target: changes to the target's shape. draft: the draft model's shape. windows:
-    the number of windows, of ``length`` tokens each, which are read in a cycle, ``rows`` per step. share: the target's
-    share of the time."""
+    """The plan for training the target and the draft model. target: changes to the target's shape. draft: the draft
+    model's shape. windows: how many windows of ``length`` tokens there are; the training goes through them again and
+    again. rows: windows per step. share: the target's share of the time."""
 
     target: Mapping = field(default_factory=dict)
     draft: Mapping = field(default_factory=lambda: DRAFT)
@@ -106,11 +106,11 @@ def train_pair(
     seed: int = 0,
     say=say,
 ) -> tuple[nn.Module, nn.Module]:
-    """The trained target and draft model: first the target learns the text, for its share of the budget, then the draft
-    model learns the target's laws on the text. folder: of the checkpoints, from which a stopped training resumes.
+    """Train the target on the text, for its share of the budget, and then the draft model on the target's laws for the
+    same text; returns both. folder: of the checkpoints, from which a stopped training resumes.
 
-    Random weights, batches and schedule depend only on the seed and the budget. The expected memory and time of the
-    target are printed first.
+    Random weights, batches and schedule depend only on the seed and the budget. The memory and time that the target is
+    expected to need are printed first.
     """
     torch.manual_seed(seed)
     vocabulary = len(tokenizer), tokenizer.eos_token_id
@@ -141,7 +141,8 @@ def export_pair(pair: tuple[nn.Module, nn.Module], folder: Path, tokenizer) -> N
 
 
 def token_loss(model, tokens: Tensor, counted: Tensor) -> Tensor:
-    """The model's mean cross-entropy over the counted tokens. tokens: int64 [B, T]. counted: bool [B, T]."""
+    """The model's mean cross-entropy over the counted tokens. tokens: int64 [B, T], B windows of T tokens. counted:
+    bool [B, T], True for tokens whose prediction enters the loss."""
     logits = model(input_ids=tokens, use_cache=False).logits[:, :-1].float()
     losses = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten(), reduction="none")
     weights = counted[:, 1:].flatten().to(losses.dtype)
@@ -149,8 +150,8 @@ def token_loss(model, tokens: Tensor, counted: Tensor) -> Tensor:
 
 
 def pair_table(folder: Path, data: Path, seed: int, length: int = LENGTH) -> str:
-    """A table: how well the target in ``folder`` and the draft model in ``folder``/parts/draft predict unseen text, and
-    how many tokens per step two drafters give. seed: of texts that neither model has learned from."""
+    """A table: how well the target in ``folder`` and the draft model in ``folder``/parts/draft predict unseen text,
+    and how many tokens per step the drafters of ``MEASURED_WITH`` give. seed: of the unseen text."""
     target, draft = (
         load_language_model(str(place)) for place in (folder, folder / "parts" / "draft")
     )

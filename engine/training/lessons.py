@@ -1,7 +1,7 @@
-"""The target's hidden states and logits for the batches of a text.
+"""Makes lessons: batches of text with the target's hidden states and logits, from which a student learns.
 
-On a GPU the target reads each batch only once. Its states stay on the GPU in bfloat16, while there is room. When the
-batch comes again, its logits are computed again from the stored states.
+On a GPU, the target computes each batch only once. As long as there is room, its hidden states stay on the GPU in
+bfloat16. When the same batch comes again, its logits are computed anew from these states by the target's head alone.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from transformers import PreTrainedModel
 from engine.training.student import Lesson, taught
 
 ROOM = 0.6
-"""The share of a GPU's free memory for stored states; the training needs the rest."""
+"""The share of a GPU's free memory in which hidden states may be stored; the training needs the rest."""
 SAME = 0.02
-"""States are stored only if the logits computed from them agree with those of the target's pass: the mean difference
-must be below this share of the logits' standard deviation."""
+"""Hidden states are stored only if the logits computed from them agree with the logits of the target's pass. The mean
+difference must be below this share of the logits' standard deviation."""
 
 
 class _Kept(NamedTuple):
-    """A stored batch. features: [S, T, n*H]. states: [S, T, H], after the final norm. best: int32 [S, T], the target's
-    likeliest tokens, or None."""
+    """What is stored of a batch. features: [S, T, n*H]. states: [S, T, H], after the final norm. best: int32 [S, T],
+    the target's likeliest tokens, or None."""
 
     features: Tensor
     states: Tensor
@@ -33,8 +33,8 @@ class _Kept(NamedTuple):
 
 
 class Lessons:
-    """Makes the lessons for a student from batches of tokens. layers: indices of the target's hidden_states, the
-    features. table: the tokens whose logits a lesson has; None: all."""
+    """Makes the lessons for a student from batches of tokens. layers: the indices in the target's hidden_states of the
+    features. table: the only tokens for which a lesson has logits; None: all tokens."""
 
     def __init__(
         self, target: PreTrainedModel, layers: Sequence[int], table: Tensor | None
@@ -50,7 +50,8 @@ class Lessons:
     def __call__(
         self, tokens: Tensor, counted: Tensor, index: int = 0, batch: Hashable | None = None
     ) -> Lesson:
-        """The lesson of a batch. batch: a name under which the same tokens come again; None: they do not come again."""
+        """The lesson of a batch. batch: a name for these tokens if the same batch will come again, so that its hidden
+        states are stored; None if it will not."""
         kept = self._kept.get(batch)
         if kept is not None:
             device = self._target.device

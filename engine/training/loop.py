@@ -1,5 +1,5 @@
-"""The training loop of all recipes, with its budget of time or tokens, learning rate, resumable checkpoints and
-progress lines."""
+"""The training loop of all recipes: a budget of time or tokens, the schedule of the learning rate, checkpoints from
+which it resumes, and lines about its progress."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ WORTH = 1.3  # bfloat16 is used if it is this many times as fast as float32
 
 @dataclass
 class Budget:
-    """The length of a training: `minutes` of wall-clock time, earlier runs of a resumed training included, or a number
-    of `tokens`, or the time `until` on the monotonic clock at which it ends, in seconds."""
+    """The length of a training, given in one of three ways. `minutes`: of wall-clock time, including earlier runs of a
+    resumed training. `tokens`: how many the training reads. `until`: the end, in seconds on the monotonic clock."""
 
     minutes: float | None = None
     tokens: int | None = None
@@ -33,7 +33,7 @@ class Budget:
 
     @classmethod
     def of(cls, args, minutes: float) -> Budget:
-        """The budget that the command line names; without one, these minutes."""
+        """The budget that the command line names; if it names none, ``minutes`` minutes."""
         return cls(tokens=args.tokens) if args.tokens else cls(args.minutes or minutes)
 
     def seconds(self) -> float:
@@ -48,7 +48,7 @@ class Budget:
         return min(1.0, self.seconds() / (60 * self.minutes))
 
     def part(self, share: float) -> Budget:
-        """A new budget with this share of the minutes or tokens, of which nothing is spent yet."""
+        """A new budget with this share of the minutes or tokens, all of it unspent."""
         minutes, tokens = self.minutes, self.tokens
         return Budget(
             None if minutes is None else share * minutes,
@@ -80,8 +80,8 @@ def rate_scale(
 
 
 def pick_precision(device: str = "cpu") -> torch.dtype:
-    """bfloat16 on a GPU, or on a processor for which a short measurement finds it ``WORTH`` times as fast; else
-    float32."""
+    """bfloat16 on a GPU, and on a processor for which a short measurement finds bfloat16 at least ``WORTH`` times as
+    fast as float32; otherwise float32."""
     if device == "cuda":
         return torch.bfloat16
     faster = _seconds(torch.float32, device) / _seconds(torch.bfloat16, device)
@@ -89,7 +89,7 @@ def pick_precision(device: str = "cpu") -> torch.dtype:
 
 
 def _seconds(dtype: torch.dtype, device: str) -> float:
-    """The shortest of twelve timings of a matrix product in this type, in seconds."""
+    """The shortest of twelve timings of a matrix product in this number type, in seconds."""
     a, b = (torch.randn(*shape, device=device).to(dtype) for shape in ((1024, 384), (384, 1024)))
     best = float("inf")
     for _ in range(12):
@@ -113,13 +113,14 @@ def fit(
     averaged_steps: int = 0,
     stopped: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Train `model` in place. `loss_of(index)` returns the loss of batch `index` and its number of tokens; it must
+    """Train `model` in place. `loss_of(index)` returns the loss of batch `index` and its number of tokens. It must
     depend on the index alone, so that a resumed run has the same batches as an uninterrupted one. Raises
     FloatingPointError after ``LOST_STEPS`` steps in a row with a gradient that is not finite.
 
-    path: of the checkpoint. stop_at: the progress at which the training pauses. every: seconds between checkpoints.
-    rate: progress -> the factor on both learning rates. averaged_steps: see `MuonAdam`. stopped: called before each
-    batch; True pauses the training."""
+    path: the file of the checkpoint. stop_at: the progress (0 to 1) at which the training pauses. every: seconds
+    between checkpoints. rate: progress -> the factor on both learning rates. averaged_steps: see `MuonAdam`. stopped:
+    called before each batch; if it returns True, the training pauses.
+    """
     optimizer = MuonAdam(model, muon_rate, adam_rate, averaged_steps=averaged_steps)
     index, saved = 0, load_checkpoint(path)
     if saved:

@@ -1,5 +1,5 @@
-"""The recipes `gains` and `evaluate`, which measure the family, and the recipe `prompts`, which writes the shipped
-prompts."""
+"""The recipes `gains` and `evaluate`, which measure the family, and the recipe `prompts`, which writes the prompts
+that come with Draftscope."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from engine.training.tokenizer import load_tokenizer
 
 
 def _shipped(args) -> ModelPaths:
-    """The folders of target, draft model and diffusion drafter, and of those trained parts that exist."""
+    """The folders of target, draft model and diffusion drafter, and of all further trained models that exist."""
     roles = {name: str(place(args, name)) for name in ("draft", "diffusion")}
     learned = (args.models / "parts" / key for key in students())
     roles |= {folder.name: str(folder) for folder in learned if folder.is_dir()}
@@ -24,7 +24,7 @@ def _shipped(args) -> ModelPaths:
 
 
 def _replacements(args) -> dict[str, Path]:
-    """Role -> folder of another part for this role ("draft", "diffusion"), if it exists."""
+    """Role ("draft", "diffusion") -> folder of another trained model for this role, if it exists."""
     parts = {"draft": place(args, "larger-draft"), "diffusion": place(args, "diffusion-16")}
     return {need: path for need, path in parts.items() if weights_in(path)}
 

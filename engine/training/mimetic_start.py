@@ -1,9 +1,10 @@
-"""Initialises the attention of a small model so that half of its heads attend to rows similar to the query's own row.
+"""Initialises the attention of a small model so that in half of its heads, each token attends to tokens whose hidden
+vectors are similar to its own.
 
 Trockman and Kolter, Mimetic Initialization of Self-Attention Layers (2023). In these heads the query weights equal the
-key weights, so the word "ring" attends to the patch of a ring before any training. From random weights, a small model
-needs most of a short training to learn this. The paper initialises all heads like this, and also values and outputs.
-Here the other heads keep their random weights, so that they can learn positions.
+key weights. So the word "ring" attends to the picture's patch with a ring even before any training. From random
+weights, a small model would need most of a short training to learn this. The paper initialises all heads like this,
+and also the values and outputs. Here half of the heads keep their random weights, so that they can learn positions.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from torch import nn
 
 @torch.no_grad()
 def mimetic_start(model: nn.Module) -> None:
-    """Initialise the first half of a Llama's key heads, and the query heads that use them, in place: new random key
-    weights, and query weights equal to them."""
+    """Initialise half of the heads of a Llama, in place. The first half of its key heads get new random weights, and
+    each query head that uses one of these gets the same weights as its key head."""
     size, head = model.config.hidden_size, model.config.head_dim
     for layer in model.model.layers:
         queries, keys = layer.self_attn.q_proj.weight, layer.self_attn.k_proj.weight

@@ -23,7 +23,7 @@ def draft_config(vocabulary_size: int, eos: int, layers: int = 3, **changes) -> 
 
 
 def larger_draft_config(vocabulary_size: int, eos: int, layers: int = 3, **changes) -> LlamaConfig:
-    """The configuration of a draft model with about 3.3 M parameters, for comparison with the small draft model."""
+    """The configuration of a draft model with about 3.3 M parameters, which is compared with the small draft model."""
     return _config(vocabulary_size, eos, layers, (256, 704, 4, 64), changes)
 
 
@@ -31,7 +31,7 @@ def _config(
     vocabulary_size: int, eos: int, layers: int, sizes: tuple[int, ...], changes: dict
 ) -> LlamaConfig:
     """A Llama configuration with two key-value heads. sizes: hidden size, inner size of the MLP, number of heads, head
-    size. changes: replace entries of the shape."""
+    size. changes: replace fields of the configuration."""
     names = ("hidden_size", "intermediate_size", "num_attention_heads", "head_dim")
     shape = {**dict(zip(names, sizes, strict=True)), "num_key_value_heads": 2, **changes}
     return LlamaConfig(
@@ -50,8 +50,8 @@ def _config(
 
 
 def attention_shape(config) -> dict[str, int | float]:
-    """The heads, norm epsilon and rotary base of a target, under the names in the configs of parts. config: the
-    target's text config in transformers."""
+    """The heads, norm epsilon and rotary base of a target, under the names that the configs of trained drafters use.
+    config: the target's text config in transformers."""
     heads = config.num_attention_heads
     rope = getattr(config, "rope_parameters", None) or {}
     theta = rope.get("rope_theta") or getattr(config, "rope_theta", None) or 10000.0

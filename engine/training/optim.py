@@ -1,8 +1,8 @@
-"""An optimizer that uses Muon for matrices and AdamW for all other parameters, with its state keyed by parameter name.
+"""An optimizer that uses Muon for matrices and AdamW for all other parameters. Its state is keyed by parameter name.
 
-Muon (Jordan et al., 2024): the momentum of a matrix is replaced by its nearest orthogonal matrix, found by a
-Newton-Schulz iteration. torch.optim.Muon runs that iteration for one matrix at a time, in bf16, which is slow on a CPU
-without AMX. Here it runs for all matrices of one shape together, in the precision of the parameters.
+Muon (Jordan et al., 2024) replaces the momentum of a matrix by the nearest orthogonal matrix, which a Newton-Schulz
+iteration finds. torch.optim.Muon runs this iteration for one matrix at a time, in bf16, which is slow on a CPU without
+AMX. Here the iteration runs for all matrices of the same shape together, in the type of the parameters.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 
 
 def orthogonalize(matrices: Tensor, steps: int = 4) -> Tensor:
-    """Approximate the nearest orthogonal matrix of each of n matrices [n, r, c] -> [n, r, c], with singular values near
-    1."""
+    """For each of n matrices, an approximation of the nearest orthogonal matrix, [n, r, c] -> [n, r, c]. Its singular
+    values are near 1."""
     tall = matrices.shape[1] > matrices.shape[2]
     x = matrices.mT if tall else matrices
     x = x / (x.float().norm(dim=(1, 2), keepdim=True).to(x.dtype) + 1e-7)
@@ -29,11 +29,13 @@ def orthogonalize(matrices: Tensor, steps: int = 4) -> Tensor:
 
 
 class MuonAdam:
-    """The optimizer. Call `step(scale)` after backward; `scale` multiplies both learning rates (the schedule).
+    """Muon for matrices, AdamW for all other parameters. Call `step(scale)` after backward; `scale` multiplies both
+    learning rates.
 
-    averaged_steps: the number of steps between updates of a running mean of the weights; 0: there is no mean.
-    averaging: the share of its old value that the mean keeps in an update. The mean can be used in place of the weights
-    before the rates have decayed."""
+    averaged_steps: the number of steps between two updates of a running mean of the weights; 0: no mean is computed.
+    averaging: the share of its old value that the mean keeps in an update. While the learning rates are still high, a
+    model with the mean is better than one with the last weights.
+    """
 
     def __init__(
         self,

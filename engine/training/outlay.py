@@ -1,5 +1,5 @@
-"""Estimates the cost of training a part, before it begins: the memory from the sizes of the models, the time from one
-batch."""
+"""Estimates, before a training begins, the memory that it needs (from the sizes of the models) and its time (from one
+batch)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ NUMBER = 4  # bytes of a number; all are fp32
 
 
 def memory(student: Student, part: nn.Module, tokens: int) -> dict[str, int]:
-    """The expected memory of a training: use -> bytes. tokens: of a batch.
+    """The estimated memory of a training, as a dictionary: what memory is used for, in words -> bytes. part: the model
+    that learns. tokens: the number of tokens in a batch.
 
-    The part counts four times: its weights, its gradient and at most two moments. The target's pass holds the hidden
-    states of all layers, the logits, and the inner values of one layer at a time. Each set of logits counts twice,
-    because a loss needs the logits and also their logarithms or gradients.
+    The part's size enters four times, for its weights, its gradient and at most two moments. For the target's pass,
+    there are the hidden states of all layers, the logits, and the inner values of one layer at a time. Each set of
+    logits enters twice, because a loss also needs their logarithms or gradients.
     """
     config = student.config
     width, inner = config.hidden_size, getattr(config, "intermediate_size", 4 * config.hidden_size)
@@ -39,8 +40,8 @@ def memory(student: Student, part: nn.Module, tokens: int) -> dict[str, int]:
 
 
 def check_memory(found: dict[str, int], device: torch.device) -> str:
-    """A line that reports the memory. found: use -> bytes, from ``memory``. Raises UserError if the device of the
-    target has too little free memory for all uses but the target itself, which is already there."""
+    """A line that reports the estimated memory. found: the result of ``memory``. Raises UserError if the target's
+    device has too little free memory. The target itself is left out of this check, because it is already loaded."""
     need, free = sum(found.values()), _free(device)
     parts = ", ".join(f"{what} {size / 1e9:,.2f} GB" for what, size in found.items())
     if need - found["the target"] > free:
@@ -56,9 +57,9 @@ def _free(device: torch.device) -> int:
 
 
 def told_time(budget: Budget, batch: Callable[[], tuple[Tensor, int]], epoch: int) -> str:
-    """A line that estimates how long the training will take, or how many tokens it will read, by timing one batch.
-    batch: returns the loss of a batch, and its number of tokens. epoch: how many tokens are read while the target's own
-    text is read once."""
+    """A line that estimates how long the training will take, or how many tokens it will read in its time, from the
+    time of one batch. batch: computes a batch, and returns its loss and its number of tokens. epoch: how many tokens
+    the training reads while it goes through the target's own text once."""
     began = time.monotonic()
     loss, tokens = batch()
     loss.backward()

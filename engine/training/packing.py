@@ -1,5 +1,5 @@
-"""Packs documents into windows of a fixed number of tokens. Short documents stay whole; stories are cut to fill the
-windows."""
+"""Packs documents into windows of a fixed number of tokens. Short documents stay whole; stories are cut where a window
+ends."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ POOL = 48  # how many documents wait; the next document is picked among those of
 
 @dataclass
 class Encoded:
-    """A document as tokens. tokens: int [n]. counted: bool [n], False where the loss skips the token. whole: whether it
-    must not be cut."""
+    """A document as tokens. tokens: int [n]. counted: bool [n], False for tokens whose prediction does not enter the
+    loss. whole: whether the document must not be cut."""
 
     tokens: np.ndarray
     counted: np.ndarray
@@ -59,7 +59,8 @@ class Encoder:
 
 
 class Mixer:
-    """Draws encoded documents such that every workload has its share of the tokens drawn so far."""
+    """Draws encoded documents. It picks the workload of each document such that every workload keeps its share of all
+    tokens drawn."""
 
     def __init__(self, tokenizer, data: Path, seed: int, split: str = "train"):
         self.texts = read_corpora(data, split)
@@ -76,8 +77,8 @@ class Mixer:
         self.draw_by(MIX)
 
     def draw_by(self, mix: dict[str, float]) -> None:
-        """Change the shares of the workloads for all later draws. The streams of documents go on from where they
-        are."""
+        """Change the shares of the workloads for all later documents. Each workload's stream of documents goes on from
+        where it is."""
         if mix == self._mix:
             return
         self._mix, self.shares = mix, available_mix(self.texts, mix)
@@ -93,13 +94,13 @@ class Mixer:
         return encoded
 
     def readings(self) -> dict[str, float]:
-        """Workload -> how often its corpus has been read so far."""
+        """Workload -> how many times its corpus has been gone through so far, as a fraction."""
         return {w: round(self.documents[w] / size, 2) for w, size in self.sizes.items()}
 
 
 def windows(draw, length: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """An endless stream of windows, as pairs of tokens, uint16 [length], and counted, bool [length]. draw: returns the
-    next document."""
+    """An endless stream of windows, as pairs of tokens, uint16 [length], and counted, bool [length]. draw: a function
+    that returns the next encoded document."""
     rng = random.Random(seed)
     pool: list[Encoded] = [draw() for _ in range(POOL)]
     while True:

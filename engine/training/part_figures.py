@@ -1,4 +1,5 @@
-"""Measures by teacher forcing how many drafted tokens match held-out greedy texts of the target."""
+"""Measures by teacher forcing how many drafted tokens match held-out greedy texts of the target, for a part in
+training (a model that drafts for the target)."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ from engine.training.student import Lesson, Student
 def kept_lengths(
     student: Student, part: nn.Module, lessons: Iterable[Lesson], probes: list[Text]
 ) -> list[list[int]]:
-    """For each text and for each of its tokens as the root, how many drafted tokens are right. probes: greedy texts of
-    the target, as (length of the prompt, tokens). lessons: the lessons of these texts."""
+    """For each text, and for each of its tokens as the root, how many drafted tokens are right. probes: greedy texts
+    of the target, as (length of the prompt, tokens). lessons: the lessons of these texts, in the same order."""
     part.eval()
     return [
         student.accepted(part, lesson)[0].tolist()[: len(text)]
@@ -27,8 +28,8 @@ def kept_lengths(
 
 
 def accepted_length(student: Student, part: nn.Module, lessons, probes: list[Text]) -> float:
-    """The mean number of tokens per step, the target's own included, if each text were written in steps. lessons,
-    probes: as in ``kept_lengths``."""
+    """The mean number of tokens per step, the final token included, that runs with this part would have on these
+    texts. lessons, probes: as in ``kept_lengths``."""
     kept = kept_lengths(student, part, lessons, probes)
     return sum(
         walked(lengths, start) for lengths, (start, _) in zip(kept, probes, strict=True)
@@ -36,9 +37,9 @@ def accepted_length(student: Student, part: nn.Module, lessons, probes: list[Tex
 
 
 def figures(kept: list[list[int]], probes: list[Text]) -> dict:
-    """The figures of a part, from the result of ``kept_lengths``. texts: the number of texts. by_depth: for each depth,
-    the share of right tokens among drafts that are right up to that depth. tokens_a_step: the mean number of tokens per
-    step with chains of 1, 2, ... tokens."""
+    """The figures of a part, from the result of ``kept_lengths``. texts: the number of texts. by_depth: for each
+    depth, the share of drafts whose token at this depth is right, among drafts that are right up to the depth before.
+    tokens_a_step: the mean number of tokens per step with chains of 1, 2, ... drafted tokens."""
     rows = [(row[start - 1 : -1], start, row) for row, (start, _) in zip(kept, probes, strict=True)]
     places = [length for answer, _, _ in rows for length in answer]
     deepest = max(places, default=0)

@@ -1,12 +1,12 @@
-"""The recipe of all parts that learn from a target's hidden states and laws; `students` has a file for each kind of
-part.
+"""The recipe for all parts (models beside the target) that learn from a target's hidden states and laws; `students`
+has a file for each kind of part.
 
     python -m engine.training KEY                  for the family's target -> <models>/parts/KEY
     python -m engine.training KEY --target DIR     for any other; `text --target DIR` writes the text to learn from
 
-The expected memory and time are printed first, then a table with a line for each look during the training. A stopped
-training resumes where it was. The last line of the output is a JSON object with the amount of text read and the
-acceptance on held-out texts.
+The memory and time that the training is expected to need are printed first. A table follows, with a line for each look
+(measurement) during the training. A stopped training resumes where it was. The last line of the output is a JSON
+object with the amount of text used and the acceptance on held-out texts.
 """
 
 from __future__ import annotations
@@ -38,15 +38,18 @@ from engine.training.teacher import Teacher
 ROWS = 6  # windows per batch
 LEAST_LENGTH = 32
 LOOKS = 8
-"""How many rows of the table follow the first row, which shows the part before training."""
+"""How many measurements (looks) are made during the training, besides the one before it. Each is a row of the
+table."""
 COLUMNS = ("done", "tokens", "epochs", "loss", "accepted")
 LOOKED_AT = 24
-"""The most held-out texts on which a row of the table is measured; all texts are measured at the end."""
+"""The most held-out texts on which a row of the table is measured. At the end of the training, the part is measured on
+all texts."""
 SPARED, FEW_LOOKS, FEW_TEXTS = 0.1, 4, 6
-"""With ``--seconds``: the share of the time that is reserved for the last measurement, the number of looks, and the
-number of texts of a look."""
+"""Only with ``--seconds``. SPARED: the share of the time that is reserved for the last measurement. FEW_LOOKS: the
+number of looks. FEW_TEXTS: the number of texts on which a look is measured."""
 WRITTEN_FROM = 0.6
-"""With ``--seconds``: the progress from which on each look writes the part, so that a killed command leaves a part."""
+"""Only with ``--seconds``: from this progress (0 to 1) on, the part is written at each look, so that a part exists
+even if the command is killed."""
 
 
 def train_part(args, key: str) -> None:
@@ -71,7 +74,7 @@ def train_part(args, key: str) -> None:
 
 
 def _values(options: list[str]) -> dict[str, str]:
-    """The NAME=VALUE options of the command line. Raises UserError for an option in any other form."""
+    """Option -> value, from the NAME=VALUE options of the command line. Raises UserError for an option without "="."""
     for option in options:
         if "=" not in option:
             raise UserError(f"An option is written NAME=VALUE, not {option!r}.")
@@ -79,7 +82,8 @@ def _values(options: list[str]) -> dict[str, str]:
 
 
 class Training:
-    """The training of one part. rows: windows per batch. length: tokens per window."""
+    """The training of one part (a model that drafts for the target). rows: windows per batch. length: tokens per
+    window."""
 
     def __init__(
         self,
@@ -146,7 +150,8 @@ class Training:
 
     @property
     def text(self) -> MixedWindows:
-        """The windows to learn from at the present progress of the training."""
+        """The windows of text for the present progress of the training; a student may change the mixture of its
+        text."""
         mixture = self.student.mixture(self.budget.progress())
         if mixture not in self._texts:
             self._texts[mixture] = self._windows(mixture)
@@ -164,7 +169,7 @@ class Training:
         return self.student.loss(self.part, lesson), tokens.numel()
 
     def lessons(self, probes: list[Text]) -> Iterator[Lesson]:
-        """Yields the lesson of each of these texts of the target; tokens of prompts do not count."""
+        """Yields the lesson of each of these texts of the target. The tokens of prompts do not enter the loss."""
         for start, text in probes:
             counted = torch.arange(len(text)) >= start
             yield self._lessons(torch.tensor([text]), counted[None])
@@ -179,8 +184,8 @@ class Training:
         return self.checkpoint.with_suffix(".json")
 
     def _go_on(self) -> None:
-        """Load the table of a stopped training, if there is one. Raises UserError if its settings or its target
-        differ."""
+        """If a stopped training is resumed, load its table. Raises UserError if it had other settings or another
+        target."""
         if not (self._log.exists() and self.checkpoint.exists()):
             return
         record = json.loads(self._log.read_text("utf-8"))

@@ -1,6 +1,6 @@
-"""The schedule of a target's training: its depth, windows and learning rates at each step.
+"""The schedule of a target's training: the number of layers, the windows and the learning rates at each step.
 
-All of them depend only on the step, so a resumed training continues as if it had never stopped.
+All of these depend only on the number of the step, so a resumed training continues as if it had never stopped.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from engine.training.loop import rate_scale
 
 @dataclass(frozen=True)
 class WindowFile:
-    """A file of training windows (`window_files`). length: tokens of a window. finishing: whether its text is drawn by
-    the shares of `FINISHING_MIX` instead of `MIX` (`corpus`)."""
+    """A file of training windows (`window_files`). length: tokens of a window. finishing: whether the workloads in it
+    have the shares of `FINISHING_MIX` instead of `MIX` (`corpus`)."""
 
     number: int
     length: int
@@ -27,9 +27,9 @@ def numbered(lengths: tuple[int, ...]) -> tuple[WindowFile, ...]:
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """The plan of a training. `files` are read in order: the first `shallow` files with `shallow_layers` layers, the
-    others with `layers` layers. From the share `unlikely_from` of the steps on, the model also learns against
-    repetition (`unlikelihood`)."""
+    """The plan of a training. Its `files` of windows are used in order: the first `shallow` files while the model has
+    `shallow_layers` layers, the others with `layers` layers. After the share `unlikely_from` of the steps, the model
+    also learns not to repeat itself (`unlikelihood`)."""
 
     files: tuple[WindowFile, ...]
     layers: int
@@ -59,12 +59,12 @@ class TrainingPlan:
         return self.files[self._index(step)]
 
     def rows(self, step: int) -> int:
-        """How many windows this step reads from its file."""
+        """How many windows this step takes from its file."""
         return self.step_tokens // self.file(step).length
 
     def stages(self) -> Iterator[tuple[int, int]]:
-        """Yields, for each stage of the training, the number of layers and the step at which the stage ends. A shallow
-        stage comes first."""
+        """Yields, for each stage of the training, the number of layers and the step at which the stage ends. If there
+        is a stage with fewer layers, it comes first."""
         if self.shallow:
             yield self.shallow_layers, self.shallow * self.steps_per_file
         yield self.layers, self.steps

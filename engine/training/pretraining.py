@@ -1,5 +1,5 @@
 """Trains a language model on files of windows by a plan: first with few layers, then with these layers repeated. Near
-the end the model also learns against repetition."""
+the end, the model also learns not to repeat itself."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ def train(
     device: torch.device | str = "cpu",
     say=print,
 ) -> dict:
-    """Train a model on the window files in the folder ``windows`` up to step ``until`` (None: to the end of the plan);
-    returns the last checkpoint. The training goes on from the checkpoint if there is one. On SIGTERM or SIGINT it
-    finishes and saves the current step, and returns. Raises UserError for a checkpoint of an older trainer."""
+    """Train a model on the window files in the folder ``windows``, up to step ``until`` (None: to the end of the
+    plan); returns the last checkpoint. If there is a checkpoint, the training goes on from it. On SIGTERM or SIGINT,
+    the current step is finished and saved, and the function returns. Raises UserError for a checkpoint of an older
+    trainer."""
     until = plan.steps if until is None else until
     with told_to_stop() as stopped:
         for layers, end in plan.stages():
@@ -85,7 +86,8 @@ def new_model(config: LlamaConfig, layers: int, seed: int) -> LlamaForCausalLM:
 
 @contextmanager
 def told_to_stop() -> Iterator[Callable[[], bool]]:
-    """A context that gives a function, which returns whether SIGTERM or SIGINT has come since the context began."""
+    """A context manager whose value is a function. The function returns whether SIGTERM or SIGINT has come since the
+    context was entered."""
     stop_event = threading.Event()
     before = {
         number: signal.signal(number, lambda *_: stop_event.set())
@@ -106,9 +108,10 @@ class Lessons:
         self.pool: Rows | None = None
 
     def loss_of(self, step: int) -> tuple[Tensor, int]:
-        """The loss of the last few windows of a step, and the step's number of tokens. The step's windows are read a
-        few at a time. The losses of all others go backward here, so that only the last few windows hold memory for a
-        backward pass. The curve gets the loss of all windows but the rows against repetition."""
+        """The loss of the last few windows of a step, and the step's number of tokens. The step's windows are computed
+        a few at a time. For all but the last few, the backward pass is already done here, so memory for a backward
+        pass is only needed for a few windows at a time. The curve gets the loss of all windows of text, without the
+        rows against repetition."""
         usual, last = 0.0, None
         for loss, counts in self._losses(step):
             if last is not None:
@@ -120,8 +123,8 @@ class Lessons:
         return last, self.plan.step_tokens
 
     def _losses(self, step: int) -> Iterator[tuple[Tensor, bool]]:
-        """Yields the loss of a few windows at a time, as shares of the step's loss, each with True for windows of text
-        and False for rows against repetition."""
+        """Yields pairs for a few windows at a time: their share of the step's loss, and True for windows of text or
+        False for rows against repetition (`unlikelihood`)."""
         tokens, counted = windows_of(self.windows, self.plan.file(step).number).batch(
             step % self.plan.steps_per_file, self.plan.rows(step)
         )
@@ -148,11 +151,12 @@ class Lessons:
             yield [column.to(device) for column in pieces]
 
     def _logits(self, tokens: Tensor) -> Tensor:
-        """The model's logits for tokens int64 [S, T], as [S * T, V] in float32."""
+        """The model's logits for tokens int64 [S, T], as [S * T, V] in float32: S windows, T tokens of each, V
+        vocabulary."""
         return self.model(input_ids=tokens, use_cache=False).logits.flatten(0, 1).float()
 
     def _rows(self, step: int) -> Rows:
-        """The rows against repetition of this step, with weights that make their loss a mean."""
+        """The rows against repetition (`unlikelihood`) of this step. Their weights make their loss a mean."""
         count, every = self.plan.unlikely_rows, self.plan.unlikely_every
         if self.pool is None or step % every == 0:
             stories, eos = read_stories(self.windows), self.model.config.eos_token_id
@@ -171,8 +175,8 @@ class Lessons:
 
 
 class Curve:
-    """The curve of the loss, kept in a small file as points [step, tokens read, loss, tokens per second]. When a
-    training resumes, the file's points up to its step are kept."""
+    """The curve of the loss, stored in a small file as points [step, tokens so far, loss, tokens per second]. When a
+    training resumes from a checkpoint, later points than the checkpoint are dropped."""
 
     def __init__(self, path: Path, step: int, plan: TrainingPlan, say=print):
         self.path, self.plan, self.say = path, plan, say
@@ -206,8 +210,9 @@ def depth_of(saved: dict) -> int:
 
 
 def grown(saved: dict, layers: int) -> dict:
-    """The checkpoint with its stack of layers repeated until there are ``layers`` layers. Each copy has the weights and
-    moments of its original (G_stack of Du et al., "Stacking Your Transformers", 2024)."""
+    """The checkpoint of a deeper model: the stack of layers is repeated until there are ``layers`` layers. Each copy
+    has the weights and the optimizer's moments of its original (G_stack of Du et al., "Stacking Your Transformers",
+    2024)."""
     depth, optimizer = depth_of(saved), saved["optimizer"]
 
     def repeated(named: dict) -> dict:
@@ -226,7 +231,7 @@ def grown(saved: dict, layers: int) -> dict:
 
 
 def as_model(config: LlamaConfig, saved: dict, mean: bool = False) -> LlamaForCausalLM:
-    """The model of a checkpoint. mean: whether it gets the running mean of the weights instead of the last weights."""
+    """The model of a checkpoint. mean: whether it has the running mean of the weights instead of the last weights."""
     model = new_model(config, depth_of(saved), 0)
     model.load_state_dict(saved["model"])
     if mean:

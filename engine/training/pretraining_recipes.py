@@ -91,12 +91,12 @@ def target(args) -> None:
 
 
 def draft(args) -> None:
-    """The recipe `draft`: trains the draft model, or with --larger the larger one, on plain text like the target. Later
-    it is aligned."""
+    """The recipe `draft`: trains the draft model (with --larger, the larger one) on plain text, like the target. The
+    recipe `align` later trains it on the target's laws."""
     _train(args, "larger-draft" if args.larger else "draft")
 
 
 def export(args) -> None:
-    """The recipe `export`: writes a target that is still in training, with the running mean of its weights in place of
-    the weights after the decay."""
+    """The recipe `export`: writes a target whose training is not finished. It uses the running mean of the weights,
+    because the last weights are only good once the learning rates have decayed."""
     _export(args, "target", folder_tokenizer(args), mean=True)

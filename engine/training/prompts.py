@@ -1,7 +1,8 @@
-"""Writes the shipped prompts: held-out examples of the generators, in the formats of the training text, of all kinds.
+"""Writes the prompts that come with Draftscope: held-out examples of all kinds from the generators, in the formats of
+the training text.
 
-The story openings in `presets/prompts/story.jsonl` are written by hand. Training texts that contain one of them are
-dropped.
+The story openings in `presets/prompts/story.jsonl` are written by hand; texts that contain one of them are left out of
+the training.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ def kind(prompt: str) -> str:
 
 
 def choose(workload: str, count: int = PER_WORKLOAD, used: str = "") -> list[Example]:
-    """At most `count` different held-out examples of a workload, its kinds in turn. Examples whose prompt occurs in the
-    text `used` are left out."""
+    """At most `count` different held-out examples of a workload, of its kinds in turn. An example is left out if its
+    prompt occurs in the text `used`."""
     stream = itertools.islice(examples(workload, SEED, Vocabulary(), held_out=True), 6 * count)
     by_kind: dict[str, list[Example]] = {}
     seen = set()
@@ -78,7 +79,7 @@ def choose(workload: str, count: int = PER_WORKLOAD, used: str = "") -> list[Exa
 
 
 def training_text(checkpoints: Path, tokenizer) -> str:
-    """The text of all window files in the folder: all text that the target was trained on."""
+    """The text of all window files in the folder, which is all text from which the target learned."""
     texts = []
     for path in sorted(checkpoints.glob("windows-*.npz")):
         with np.load(path) as saved:

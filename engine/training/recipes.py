@@ -92,7 +92,8 @@ BUILT_IN: dict[str, Recipe] = {
 
 
 def _outside() -> tuple[dict[str, Recipe], dict[str, str]]:
-    """The recipes of methods from outside; and, for those that cannot be used, method -> a sentence that says why."""
+    """The recipes of methods that are installed from outside this repository; and, for those that cannot be used,
+    method -> a sentence that says why."""
     try:
         usable, reasons = outside_students()
     except UserError as error:

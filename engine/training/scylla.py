@@ -1,13 +1,14 @@
-"""The recipe `scylla`: trains ten draft models of several sizes, training lengths and batch sizes, and fits a law of
-their acceptance.
+"""The recipe `scylla`: trains ten draft models of several sizes, training lengths and batch sizes, and fits a law that
+predicts their acceptance.
 
-Nine draft models form a square of three sizes and three training lengths; each of three batch sizes occurs once with
-every size and every length. The law is fitted to these nine. The tenth draft model is larger and trained longer; its
-acceptance is predicted by the law, and compared with the measured one. All learn from the plain text that the target
-wrote. Acceptance is the chance that the target accepts a token drawn from the draft model at temperature 1.
+Nine draft models form a square: each of three sizes with each of three training lengths. Three batch sizes are spread
+over the square such that each occurs once with every size and once with every length. The law is fitted to these nine.
+The tenth draft model is larger and trained longer. The law's prediction of its acceptance is compared with the
+measured acceptance. All draft models learn from the text that the target wrote, without its laws. Acceptance is the
+chance that the target accepts a token drawn from the draft model at temperature 1.
 
-Yan et al., Scaling Laws for Speculative Decoding (2025) find acceptance log-linear in the draft model's size and in its
-number of training tokens: acceptance = a + sum over factors f of b_f log10(f), fitted by least squares.
+Yan et al., Scaling Laws for Speculative Decoding (2025) find acceptance log-linear in the draft model's size and in
+its number of training tokens: acceptance = a + sum over factors f of b_f log10(f), fitted by least squares.
 """
 
 from __future__ import annotations
@@ -44,21 +45,21 @@ ROWS = (2, 4, 8)  # windows per step
 TOKENS = 1_600_000
 HEADS = 2
 FACTORS = ("parameters", "tokens", "batch")
-"""The factors of the law: the draft model's number of parameters, its training tokens, and the tokens per step of its
-training."""
+"""The factors in the law of acceptance: the draft model's number of parameters, the number of its training tokens, and
+the tokens per step of its training."""
 
 
 @dataclass(frozen=True)
 class Law:
-    """A fitted law of acceptance. slopes: factor -> the change of acceptance if the factor grows tenfold. r2: the fit's
-    R² on its own points."""
+    """A fitted law of acceptance. slopes: factor -> the change of acceptance if the factor grows tenfold. r2: R² on
+    the points to which the law was fitted."""
 
     intercept: float
     slopes: Mapping[str, float]
     r2: float
 
     def at(self, point: Mapping[str, float]) -> float:
-        """The acceptance that the law predicts for a draft model with these factors."""
+        """The acceptance that the law predicts for a draft model. point: the draft model's factors, by name."""
         return self.intercept + sum(
             slope * math.log10(point[name]) for name, slope in self.slopes.items()
         )
@@ -69,8 +70,8 @@ class Law:
 
 
 def fitted(points: Sequence[Mapping[str, float]]) -> Law:
-    """The law that fits these points best. points: each has all ``FACTORS`` and "acceptance". Raises ValueError if
-    there are fewer points than unknowns, or if the factors do not vary independently."""
+    """The law that fits these points best. points: for each draft model, all ``FACTORS`` and its "acceptance", by
+    name. Raises ValueError if there are fewer points than unknowns, or if the factors do not vary independently."""
     rows = np.array([[1.0, *(math.log10(point[name]) for name in FACTORS)] for point in points])
     truth = np.array([point["acceptance"] for point in points])
     if len(rows) < rows.shape[1] or np.linalg.matrix_rank(rows) < rows.shape[1]:
@@ -84,8 +85,8 @@ def fitted(points: Sequence[Mapping[str, float]]) -> Law:
 
 
 def plan(tokens: int) -> list[tuple[tuple[int, int], int, int]]:
-    """For each draft model: (width, layers), training tokens, windows per step. The last draft model is held out.
-    tokens: its training tokens."""
+    """For each draft model: (width, layers), number of training tokens, windows per step. The last draft model is the
+    one to which the law is not fitted. tokens: the number of its training tokens."""
     square = [
         (SHAPES[size], round(LENGTHS[length] * tokens), ROWS[(size + length) % 3])
         for size in range(3)
@@ -137,8 +138,8 @@ def scylla(args) -> None:
 
 
 def judged(points: list[dict]) -> dict:
-    """The law fitted to all points but the last, its prediction for the last point, and the lines that report both.
-    points: see ``fitted``."""
+    """The law fitted to all points but the last, its prediction for the last point, and lines that report both.
+    points: as for ``fitted``."""
     *fitted_points, last = points
     law = fitted(fitted_points)
     expected = law.at(last)
@@ -156,7 +157,7 @@ def judged(points: list[dict]) -> dict:
 
 
 def _points_of(log: Path, about: dict) -> list[dict]:
-    """The points of a stopped training, from its log; [] if there is none, or if its settings differ."""
+    """The points that a stopped training has stored in its log; [] if there is no log, or if it has other settings."""
     if not log.exists():
         return []
     record = json.loads(log.read_text("utf-8"))

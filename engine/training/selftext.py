@@ -1,7 +1,7 @@
-"""Lets the target write text from which its drafters learn, because this is the text that they have to guess.
+"""Lets the target write the text from which its drafters learn, because a drafter has to guess what its target writes.
 
-The prompts are beginnings of stories in the corpora, and prompts of the generators, none of them held out.
-Continuations are written at temperatures 0, 0.7 and 1, in batches with left padding.
+The prompts are beginnings of stories in the corpora, and prompts of the generators, none of them held out. The target
+continues them at temperatures 0, 0.7 and 1, in batches with left padding.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ TOLD_SECONDS = 60.0  # seconds between two lines about the progress
 
 @dataclass
 class SelfText:
-    """M documents that a target wrote.
+    """M documents that a target wrote, each with its prompt.
 
-    tokens: uint16 or uint32 [N], of all documents in order.
-    starts: int [M + 1], where each document begins, and the end.
+    tokens: uint16 or uint32 [N], the tokens of all documents, one after another.
+    starts: int [M + 1], the index in ``tokens`` at which each document begins, and N.
     prompts: int [M], how many tokens of each document are its prompt.
-    noisy: bool [M], whether its prompt is random words, which are not learned.
+    noisy: bool [M], whether the prompt consists of random words, whose prediction is not learned.
     """
 
     tokens: np.ndarray
@@ -61,7 +61,7 @@ class SelfText:
     noisy: np.ndarray
 
     def documents(self, seed: int):
-        """An endless stream of the documents for `packing.windows`, reshuffled at every epoch."""
+        """An endless stream of the documents for `packing.windows`, shuffled anew at every epoch."""
         rng = random.Random(seed)
         while True:
             for i in rng.sample(range(len(self.prompts)), len(self.prompts)):
@@ -78,8 +78,8 @@ def load(path: Path) -> SelfText:
 
 
 def save(path: Path, documents: list[list[int]], given: list[int], noisy: list[bool]) -> None:
-    """Write a file for ``load``; an interrupted write leaves no file. documents: the tokens of each document. given:
-    how many tokens of each document are its prompt."""
+    """Write the documents to a file that ``load`` can open; if the write is interrupted, there is no file. documents:
+    the tokens of each document. given: how many tokens of each document are its prompt. noisy: as in ``SelfText``."""
     tokens = np.array([t for d in documents for t in d], dtype=np.int64)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".tmp.npz")
@@ -100,7 +100,7 @@ def family_prompts(tokenizer, data: Path, seed: int) -> dict[str, Iterator[list[
 
 
 def prompt_stream(workload: str, tokenizer, texts: dict[str, list[str]], seed: int):
-    """An endless stream of a workload's prompts, as token ids. texts: the corpora, by workload."""
+    """An endless stream of a workload's prompts, as token ids. texts: workload -> the texts of its corpus."""
     rng = random.Random(f"self/{workload}/{seed}")
     if workload in ALL_MAKERS:
         for example in examples(workload, 1000 + seed, make_vocabulary(texts)):
@@ -123,8 +123,8 @@ def sampling_of(temperature: float) -> dict:
 def continue_batch(
     model, prompts: list[list[int]], new_tokens: int, temperature: float, eos: int
 ) -> list[list[int]]:
-    """The continuations of all prompts, written at once; each ends with its first end-of-text token ``eos``, or after
-    ``new_tokens`` tokens."""
+    """The continuations of all prompts, written in one batch. Each ends with its first end-of-text token ``eos``, or
+    after ``new_tokens`` tokens."""
     width = max(map(len, prompts))
     device = model.device
     ids = torch.tensor([[eos] * (width - len(p)) + p for p in prompts], device=device)
@@ -146,8 +146,8 @@ def write(
     say=print,
 ) -> None:
     """Let the target write about `tokens` tokens, and save them in one .npz file. streams: workload -> an endless
-    stream of prompts. Each workload has its share of the tokens from `SHARES`; a workload that is not in `SHARES`
-    counts 1. minutes: the most time."""
+    stream of prompts. The tokens are divided between the workloads in proportion to `SHARES`, where a workload that is
+    not in `SHARES` has the weight 1. minutes: the writing ends after this time at the latest."""
     torch.manual_seed(seed)
     rng = random.Random(seed)
     drawn = dict.fromkeys(streams, 0)

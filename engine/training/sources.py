@@ -1,7 +1,7 @@
-"""Reads the files of the corpora, and divides their texts into training texts and held-out texts.
+"""Loads the files of the corpora, and divides their texts into training texts and held-out texts.
 
-`ORIGINS` names their origins, so that the training can be repeated: put the files into one folder, and name it with
-`--data`.
+`ORIGINS` says where the files come from, so that the training can be repeated: put the files into one folder, and name
+it with `--data`.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ STORY_FILES = {
 
 
 def read_split(data: Path, split: str) -> dict[str, list[str]]:
-    """Workload -> its texts in the part `train` or `valid`. Workloads without a file are left out."""
+    """Workload -> its training texts (`train`) or held-out texts (`valid`). Workloads without a file are left out."""
     texts = {
         name: [
             t
@@ -93,12 +93,13 @@ def read_split(data: Path, split: str) -> dict[str, list[str]]:
 
 
 def ends_cleanly(text: str) -> bool:
-    """Whether the text ends with a whole sentence, so that a model can learn from it where texts end."""
+    """Whether the text ends with a whole sentence. From texts that are cut off, a model could not learn where a text
+    ends."""
     return text[-1] in ".!?\"'" or text.lower().endswith("the end")
 
 
 def runs_of_words(text: str) -> set[str]:
-    """All runs of SHARED_WORDS successive words of the text; a shorter text is one run."""
+    """All runs of SHARED_WORDS successive words of the text. A text with fewer words is one run."""
     words = re.findall(r"\w+", text.lower())
     last = max(1, len(words) - SHARED_WORDS + 1)
     return {" ".join(words[i : i + SHARED_WORDS]) for i in range(last)}
@@ -107,8 +108,8 @@ def runs_of_words(text: str) -> set[str]:
 def without_overlap(
     train: dict[str, list[str]], held: dict[str, list[str]]
 ) -> dict[str, list[str]]:
-    """The training texts, without those that share a run of words (``SHARED_WORDS``) with a held-out text. Only
-    workloads of prose are checked. train, held: workload -> texts."""
+    """The training texts without those that share a run of SHARED_WORDS words with a held-out text. Only prose is
+    checked; the texts of other workloads all stay. train, held: workload -> texts."""
     prose = [w for w in held if w not in ("gsm8k", "mbpp")]
     runs = {run for workload in prose for text in held[workload] for run in runs_of_words(text)}
     return {

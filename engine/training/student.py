@@ -1,5 +1,6 @@
-"""The interface of students. A student defines how a kind of part learns from a target: the part's start, its loss, its
-accepted length on a text, and its files. Text, budget, checkpoints and the table belong to the recipe (`part_recipe`).
+"""The interface of students. A student defines how one kind of part (a model that drafts for a target) learns from the
+target: how the part starts, its loss, its accepted length on a text, and its files. The text, the budget, the
+checkpoints and the table of figures are the recipe's (`part_recipe`).
 
 Letters in shapes: S windows, T tokens of each, H hidden size of the target, n feature layers, V vocabulary.
 """
@@ -24,15 +25,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Lesson:
-    """A batch of text with the frozen target's hidden states and logits.
+    """A batch of text with the frozen target's hidden states and logits, from which a part learns.
 
     tokens: int64 [S, T].
-    counted: bool [S, T], False where the loss skips the token.
-    features: [S, T, n*H], the target's hidden states at the student's ``feature_layers``; None if the student reads
-    none. logits: the target's; row t is for token t + 1. [S, T, V], or [S, T, K] for the K ``taught_tokens`` of the
-    student; None if the student reads none.
-    index: of the batch. All randomness in a loss follows from it, so that a resumed training repeats it.
-    best: int64 [S, T], the target's likeliest token for t + 1 among all V; None if ``logits`` has all V.
+    counted: bool [S, T], False for tokens whose prediction does not enter the loss.
+    features: [S, T, n*H], the target's hidden states at the student's ``feature_layers``; None if the student uses
+    none.
+    logits: the target's, where row t is for token t + 1. [S, T, V], or [S, T, K] if the student has K
+    ``taught_tokens``; None if the student uses none.
+    index: of the batch. All randomness in a loss follows from it, so a resumed training gives the same losses.
+    best: int64 [S, T], the target's likeliest token for t + 1 in the whole vocabulary; None if ``logits`` has all V
+    tokens.
     """
 
     tokens: Tensor
@@ -52,8 +55,8 @@ def taught(
     index: int = 0,
     known: Tensor | None = None,
 ) -> Lesson:
-    """The lesson from one pass of the target over tokens [S, T]. layers: indices of the target's hidden_states, the
-    features. known: int64 [K], the only tokens whose logits the lesson has; None: all."""
+    """The lesson from one pass of the target over tokens [S, T]. layers: the indices in the target's hidden_states of
+    the features. known: the only tokens for which the lesson has logits, int64 [K]; None: all tokens."""
     tokens, counted = tokens.to(target.device), counted.to(target.device)
     output = target(input_ids=tokens, use_cache=False, output_hidden_states=True)
     states = [output.hidden_states[layer] for layer in layers]
@@ -65,93 +68,97 @@ def taught(
 
 
 class Student(ABC):
-    """Base class of students. The target is frozen; a student may use its embeddings and its head."""
+    """Base class of students. The target is frozen; a student may use the target's embeddings and head."""
 
     key: ClassVar[str]
-    """The name of the recipe, and of the part's folder unless another name is given."""
+    """The name of the recipe, and of the folder to which the part is written unless the user names another."""
 
     summary: ClassVar[str]
-    """One line for the list of recipes."""
+    """One line that describes the recipe in the list of recipes."""
 
     options: ClassVar[tuple[Option, ...]] = ()
-    """The options of the part's shape and training, set by --option NAME=VALUE."""
+    """The options for the part's shape and training, set by --option NAME=VALUE."""
 
     after: ClassVar[str] = ""
-    """The key of the recipe that the recipe `family` runs before this one, because this part starts from its part or is
-    compared with it; "": none."""
+    """The key of the recipe that must run before this one in the recipe `family`, because this part starts from the
+    other recipe's part or is compared with it; "": there is none."""
 
     of_family: ClassVar[bool] = True
-    """Whether the embedded family has such a part. If not, the recipe is only for targets named by --target."""
+    """Whether the recipe `family` trains such a part. If not, the recipe is only for targets that the user names by
+    --target."""
 
     reads_target: ClassVar[bool] = True
-    """Whether the loss reads the target's states or logits. If not, lessons in training have neither."""
+    """Whether the loss needs the target's hidden states or logits. If not, the lessons in training have neither."""
 
     muon_rate: ClassVar[float] = 0.01
     adam_rate: ClassVar[float] = 2e-3
 
     def __init__(self, target: PreTrainedModel, settings: Mapping[str, Value]) -> None:
-        """settings: option -> value, for all options."""
+        """settings: name of an option -> its value, for all options of the student."""
         self.target = target
         self.config = target.config.get_text_config(decoder=True)
         self.settings = dict(settings)
 
     @classmethod
     def of(cls, teacher: Teacher, settings: Mapping[str, Value]) -> Student:
-        """The student for this teacher. Students that need a draft model take ``teacher.draft`` here."""
+        """The student for this teacher. A subclass that needs a draft model overrides this and takes
+        ``teacher.draft``."""
         return cls(teacher.module, settings)
 
     @property
     def logit_sets(self) -> int:
-        """How many tensors of logits of a whole batch the loss holds at once, for the estimate of memory."""
+        """How many tensors of logits, each for a whole batch, the loss holds at the same time. It is needed to
+        estimate the memory."""
         return 1
 
     @property
     def feature_layers(self) -> tuple[int, ...]:
-        """The indices of the target's hidden_states that are the features. By default only the last state, after the
-        final norm."""
+        """The indices in the target's hidden_states of the features. By default only that of the state after the final
+        norm."""
         return (self.config.num_hidden_layers,)
 
     @property
     def taught_tokens(self) -> Tensor | None:
-        """The only tokens whose logits the loss reads, int64 [K] in ascending order; None: all tokens."""
+        """The only tokens whose logits the loss uses, int64 [K] in ascending order; None: all tokens."""
         return None
 
     def mixture(self, progress: float) -> tuple[int, int]:
-        """How many windows of the target's own text, and how many of the corpora, follow each other in turn at this
-        progress (0 to 1) of the training."""
+        """The mixture of the training text at this progress (0 to 1), as (own, corpora): ``own`` windows of the
+        target's own text, then ``corpora`` windows of the corpora, and so on in turn."""
         return 1, 1
 
     def prepare(self, tokens: Tensor) -> None:
-        """Called before ``start`` with the counted tokens of the training text, int64 [N]. The default does nothing."""
+        """Called before ``start`` with the tokens of the training text that enter the loss, int64 [N]. The default
+        does nothing."""
 
     def reach(self, done: float) -> None:
-        """Called at every look with the progress of the training (0 to 1), so that a student can change the stage of
-        its training. The default does nothing."""
+        """Called at every look (measurement during the training) with the progress (0 to 1), so that a student can
+        begin another stage of its training. The default does nothing."""
 
     @abstractmethod
     def start(self) -> nn.Module:
-        """A new part with its initial weights, of the shape that follows from the target and the settings."""
+        """A new part with its initial weights; its shape follows from the target and the settings."""
 
     @abstractmethod
     def loss(self, part: nn.Module, lesson: Lesson) -> Tensor:
-        """The part's loss on a lesson, as a mean over the counted tokens."""
+        """The part's loss on a lesson, a mean over the tokens that are counted."""
 
     @abstractmethod
     def accepted(self, part: nn.Module, lesson: Lesson) -> Tensor:
-        """For each token as the root, how many of the next tokens a draft would get right, int64 [S, T], by teacher
-        forcing. If the lesson is a greedy text of the target, a greedy run would accept as many tokens."""
+        """For each token as the root, how many of the next tokens a draft would get right, int64 [S, T], found by
+        teacher forcing. If the lesson is a greedy text of the target, a greedy run would accept this many tokens."""
 
     def measured(self, part: nn.Module, lessons: Iterable[Lesson]) -> dict:
-        """The figures for the part's files. lessons: greedy texts of the target from which the part has not learned.
-        This is also called before each call of ``accepted`` by the recipe, so a student may store values in the part
-        that shape its drafts."""
+        """The figures that are written beside the part. lessons: greedy texts of the target from which the part has
+        not learned. The recipe calls this method also before each call of ``accepted``, so a student may store values
+        in the part that determine the shape of its drafts."""
         return {}
 
     def report(self, found: Mapping) -> str:
-        """The text to print at the end. found: the figures from ``measured``."""
+        """Text to print at the end of the training; "": nothing. found: the result of ``measured``."""
         return ""
 
     def save(self, part: nn.Module, folder: Path, about: Mapping) -> None:
-        """Write the part to a folder in its published layout. about: more fields for config.json: the digest of the
-        target, and the figures from ``measured``."""
+        """Write the part to a folder, in the layout in which such parts are published. about: further fields for
+        config.json, which are the digest of the target and the result of ``measured``."""
         part.save(folder, about)

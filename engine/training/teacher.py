@@ -1,6 +1,8 @@
-"""The teacher: the target from which parts learn, which is the family's own or one that the user names.
+"""The teacher: the target from which parts (models that draft for it) learn. It is the target of the embedded family,
+or one that the user names.
 
-The text, checkpoints and parts of a named target lie in a separate folder under the folder of the checkpoints.
+For a target that the user names, text, checkpoints and parts lie in a separate folder inside the folder of the
+checkpoints.
 """
 
 from __future__ import annotations
@@ -41,15 +43,15 @@ PROBED = 96  # tokens that the target writes after each held-out prompt
 
 @dataclass(frozen=True)
 class Teacher:
-    """A target from which parts learn, with its text.
+    """A target from which parts learn, with the folders and files of its training.
 
-    folder: of the target. work: the folder of its text and checkpoints. parts: the folder of the results. data: the
-    folder of the corpora. prompts: a file, or a folder of files, with one prompt per line, for a named target; None for
-    the family's own target, which has corpora and generators. draft_folder, denoiser_folder: of the draft model and the
-    diffusion drafter, which some parts read, or None. start: the folder of a part from which the training goes on, or
-    None. count: how many windows are made of the text; 0: as many as it fills. text: the file of the target's text;
-    None: selftext.npz in ``work``. held_out: a file of greedy texts of the target for measuring; None: the target
-    writes some.
+    folder: of the target. work: the folder of its text and checkpoints. parts: the folder to which parts are written.
+    data: the folder of the corpora. prompts: for a target that the user names, a file with one prompt per line, or a
+    folder of such files; None for the family's own target, which has corpora and generators. draft_folder,
+    denoiser_folder: of the draft model and the diffusion drafter, which some parts need, or None. start: the folder of
+    a part from which the training goes on, or None. count: how many windows are made of the text; 0: as many as the
+    text fills. text: the file of the target's text; None: selftext.npz in ``work``. held_out: a file of greedy texts
+    of the target, on which parts are measured; None: the target writes some.
     """
 
     folder: Path
@@ -67,7 +69,7 @@ class Teacher:
     @classmethod
     def of(cls, args) -> Teacher:
         """The teacher that the command line names. Raises UserError if there is no such target, or too little memory
-        for it."""
+        for the target."""
         if args.target is None:
             need_data(args)
             folder = place(args, "target")
@@ -116,13 +118,13 @@ class Teacher:
 
     @cached_property
     def module(self) -> PreTrainedModel:
-        """The target, frozen, in fp32; on the GPU if the machine has a GPU."""
+        """The target, frozen, in fp32; on the GPU if there is one."""
         return _opened(self.folder)
 
     @cached_property
     def draft(self) -> PreTrainedModel:
-        """The draft model, frozen, in fp32. Raises UserError if no draft model was named, or if its tokenizer is not the
-        target's."""
+        """The draft model, frozen, in fp32. Raises UserError if the command line names no draft model, or one whose
+        tokenizer is not the target's."""
         if self.draft_folder is None:
             raise UserError("This part reads the states of a draft; name its folder (--draft).")
         folder = inspect(self.draft_folder).folder
@@ -138,8 +140,8 @@ class Teacher:
 
     @property
     def denoiser(self) -> DFlashModel:
-        """The diffusion drafter, frozen, in fp32, on the target's device. Raises UserError if none was named, or if it
-        belongs to another target."""
+        """The diffusion drafter, frozen, in fp32, on the target's device. Raises UserError if the command line names
+        no diffusion drafter, or one that belongs to another target."""
         if self.denoiser_folder is None:
             raise UserError(
                 "This part reads the confidences of a diffusion drafter; name its folder (--diffusion)."
@@ -155,7 +157,7 @@ class Teacher:
 
     @property
     def end_token(self) -> int:
-        """The token that ends a text. Raises UserError if neither the model nor the tokenizer names one."""
+        """The token that ends a text. Raises UserError if neither the target's config nor its tokenizer names one."""
         ends = ends_of(self.module, self.tokenizer).tokens
         if not ends:
             raise UserError(f"{self.folder.name} names no token that ends a text.")
@@ -163,7 +165,8 @@ class Teacher:
         return own if own in ends else min(ends)
 
     def prompt_streams(self, seed: int) -> dict[str, Iterator[list[int]]]:
-        """Workload -> an endless stream of prompts for the target's own text, as token ids."""
+        """Workload -> an endless stream of prompts, as token ids, after which the target writes the text to learn
+        from."""
         if self.prompts is None:
             return selftext.family_prompts(self.tokenizer, self.data, seed)
         return {"given": self._own_prompts(seed)}
@@ -171,11 +174,13 @@ class Teacher:
     def windows(
         self, length: int, seed: int, mixture: tuple[int, int] = (1, 1), rows: int = 1
     ) -> MixedWindows:
-        """The training windows: of the target's own text, and for the family's own target also of the corpora, in turn.
+        """The training windows. For the family's own target, windows of its own text and windows of the corpora take
+        turns; for any other target, all windows are of its own text.
 
-        length: tokens of a window. mixture: how many windows of the target's text, and how many of the corpora, follow
-        each other; a named target has only its own text. rows: windows of a batch; if ``count`` is 0, the windows make
-        up whole batches."""
+        length: tokens of a window. mixture: (own, corpora), how many windows of each kind follow each other. rows:
+        windows of a batch. If ``count`` is 0, the number of windows is a multiple of ``rows``, so that all batches are
+        whole.
+        """
         path = need_file(self.text_file, "text")
         corpora = (self.tokenizer, self.data) if self.prompts is None else None
         count = self.count or max(1, self.epoch // (rows * length)) * rows
@@ -183,13 +188,13 @@ class Teacher:
 
     @cached_property
     def epoch(self) -> int:
-        """How many tokens a training reads while it reads the target's own text once. With corpora in turn, this is
-        twice the text."""
+        """How many tokens a training reads while it goes through the target's own text once. If windows of the corpora
+        take turns with it, this is twice the length of the text."""
         return len(selftext.load(self.text_file).tokens) * (2 if self.prompts is None else 1)
 
     def probes(self, seed: int = 0) -> list[alignment.Text]:
-        """Greedy texts of the target, as (length of the prompt, tokens), after prompts from which its drafters have not
-        learned. Without a file of such texts, the target writes them once."""
+        """Greedy texts of the target, as (length of the prompt, tokens), after prompts from which its drafters have
+        not learned. If the user names no file of such texts, the target writes them once, and they are stored."""
         if self.held_out is not None:
             held_out = selftext.load(need_file(self.held_out, "text"))
             ends = zip(held_out.starts[:-1], held_out.starts[1:], held_out.prompts, strict=True)
@@ -209,8 +214,8 @@ class Teacher:
         return self._given_prompts()[::HELD_OUT][:MOST_HELD_OUT]
 
     def _own_prompts(self, seed: int) -> Iterator[list[int]]:
-        """An endless stream of a named target's prompts without the held-out ones. Raises UserError if there are too
-        few."""
+        """For a target that the user names: an endless stream of its prompts, without the held-out ones. Raises
+        UserError if all prompts are held out."""
         prompts = self._given_prompts()
         held_out = {tuple(prompt) for prompt in prompts[::HELD_OUT]}
         rest = [prompt for prompt in prompts if tuple(prompt) not in held_out]
@@ -221,7 +226,8 @@ class Teacher:
             yield from rng.sample(rest, len(rest))
 
     def _given_prompts(self) -> list[list[int]]:
-        """The token ids of all prompts of a named target. With a chat template, each prompt is a user's turn."""
+        """For a target that the user names: the token ids of all prompts. If the target has a chat template, each
+        prompt is a user's turn."""
         texts = read_prompts(self.prompts)
         if self.tokenizer.chat_template:
             turns = ([{"role": "user", "content": text}] for text in texts)
@@ -249,9 +255,9 @@ def text_windows(
     corpora: tuple | None = None,
     mixture: tuple[int, int] = (1, 1),
 ) -> MixedWindows:
-    """Windows of a target's own text in the file ``path``, in turn with windows of the corpora. corpora: (tokenizer,
-    folder of the corpora); None: no corpora. mixture: how many windows of the text, and how many of the corpora, follow
-    each other."""
+    """Windows of a target's own text, from the file ``path``, in turn with windows of the corpora. corpora:
+    (tokenizer, folder of the corpora); None: there are no windows of corpora. mixture: (own, corpora), how many
+    windows of each kind follow each other."""
     own, from_corpora = (1, 0) if corpora is None else mixture
     streams = [windows(selftext.load(path).documents(seed).__next__, length, seed)] * own
     if from_corpora:
@@ -260,8 +266,9 @@ def text_windows(
 
 
 def read_prompts(path: Path) -> list[str]:
-    """The prompts in a file, or in all .jsonl files of a folder. A file has one prompt per line; a .jsonl file has JSON
-    lines with a field "prompt". Raises UserError if there are no prompts, or if they cannot be read."""
+    """The prompts in a file, or in all .jsonl files of a folder. In a .jsonl file, each line is a JSON object with a
+    field "prompt"; in any other file, each line is a prompt. Raises UserError if there are no prompts, or if they
+    cannot be read."""
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
     prompts = []
     try:

@@ -1,7 +1,7 @@
-"""The byte-level BPE tokenizer of the whole family, and its chat template.
+"""The byte-level BPE tokenizer of the whole embedded family, and its chat template.
 
-Digits are single tokens. Every byte has a token, so every text can be encoded. A turn of a chat is the token of its
-role, its text and the end token.
+Each digit is a token of its own. Every byte has a token, so every text can be encoded. A turn of a chat is coded as
+the token of its role, the tokens of its text and the end token.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def load_tokenizer(path: Path | str) -> PreTrainedTokenizerFast:
 
 
 def with_chat(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
-    """The tokenizer with the chat template and its tokens. They take the ids of the last merges, which are the rarest,
-    so the vocabulary keeps its size. All other entries keep their ids."""
+    """The tokenizer with the chat template and the tokens that it needs. These tokens replace those of the last
+    merges, which are the rarest, so the vocabulary keeps its size. All other tokens keep their ids."""
     state = json.loads(tokenizer.backend_tokenizer.to_str())
     model, added = state["model"], state["added_tokens"]
     by_id = sorted(model["vocab"], key=model["vocab"].get)

@@ -1,10 +1,11 @@
-"""Trains a model against repetition in stories (Welleck et al., 2020), on rows that are added to the windows of text.
+"""Trains a model not to repeat itself in stories (Welleck et al., 2020), on rows that are added to the windows of
+training text.
 
-Half of the rows are the model's own greedy continuations of beginnings of training stories. There, a token that
-completes a run of four tokens which occurred before is made less likely (the paper's loss on sequences). The other half
-are training stories. There, the cross-entropy is also learned; and where a story continues differently than it did
-after the same three tokens before, the earlier next token is made less likely (the paper's loss on tokens). Other kinds
-of documents are not used, because in them repetition is right.
+Half of the rows are the model's own greedy continuations of beginnings of training stories. Where a token completes a
+run of four tokens that occurred before, the loss makes this token less likely (the paper's loss on sequences). The
+other half of the rows are training stories, whose cross-entropy is also learned. Where the same three tokens occurred
+before in the story and were followed by another token, the loss makes that other token less likely (the paper's loss
+on tokens). Other kinds of documents are not used, because in them repetition is right.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ def unlikely_loss(
     logits: Tensor, wanted: Tensor, weights: Tensor, unwanted: Tensor, unlikely: Tensor
 ) -> Tensor:
     """The weighted sum of the cross-entropy of the wanted tokens, plus the weighted sum of -log(1 - p) of the unwanted
-    tokens. logits: [n, V]. wanted, unwanted: tokens, int64 [n]. weights, unlikely: the weights of the first and of the
-    second term, [n]."""
+    tokens. logits: [n, V], for n positions. wanted, unwanted: a token for each position, int64 [n]. weights: of the
+    first term, [n]. unlikely: the weights of the second term, [n]."""
     usual = F.cross_entropy(logits, wanted, reduction="none")
     # 1 - p is computed as the sum over all other tokens, which is precise even if p is nearly 1
     others = logits.scatter(1, unwanted[:, None], float("-inf"))
@@ -38,7 +39,7 @@ def unlikely_loss(
 
 
 def repeats(tokens: list[int], start: int = 0) -> list[int]:
-    """The places from `start` on whose token completes a run of ``RUN`` tokens that occurred before."""
+    """The positions from `start` on whose token completes a run of ``RUN`` tokens that occurred before in the list."""
     seen, places = set(), []
     for end in range(RUN - 1, len(tokens)):
         run = tuple(tokens[end - RUN + 1 : end + 1])
@@ -49,8 +50,8 @@ def repeats(tokens: list[int], start: int = 0) -> list[int]:
 
 
 def tempting(tokens: list[int]) -> dict[int, int]:
-    """Place -> the token that last followed the same three tokens, for all places at which the text has another
-    token."""
+    """Position -> the token that followed when the three tokens before this position last occurred, for all positions
+    at which the text has another token than that."""
     followed: dict[tuple, int] = {}
     unwanted = {}
     for place in range(RUN - 1, len(tokens)):
@@ -63,8 +64,8 @@ def tempting(tokens: list[int]) -> dict[int, int]:
 
 @dataclass
 class Rows:
-    """Rows of tokens, int64 [n, LENGTH], and for each place of a row the arguments of `unlikely_loss`: wanted and
-    unwanted, int64 [n, LENGTH]; weights and unlikely, float [n, LENGTH], each 1 or 0."""
+    """n rows of tokens, int64 [n, LENGTH], with the arguments of `unlikely_loss` for each position: wanted and
+    unwanted, int64 [n, LENGTH]; weights and unlikely, float [n, LENGTH]."""
 
     tokens: Tensor
     wanted: Tensor
@@ -77,9 +78,9 @@ class Rows:
 
 
 def _row(tokens: list[int], counted: bool, unwanted: dict[int, int], eos: int) -> list[Tensor]:
-    """The tensors of a row, in the order of ``Rows``, for a text. counted: whether its cross-entropy is learned.
-    unwanted: place -> a token that is made less likely there. What concerns the token at a place is stored one place
-    earlier, where it is predicted."""
+    """The tensors of one row, in the order of ``Rows``, for a text. counted: whether the text's cross-entropy is
+    learned. unwanted: position -> a token that is made less likely at this position. In the tensors, the entries for a
+    position are stored one position earlier, where the model predicts it."""
     tokens = tokens[:LENGTH]
     length = len(tokens)
     ids = torch.full((LENGTH,), eos)
@@ -98,7 +99,8 @@ def _stacked(rows: list[list[Tensor]]) -> Rows:
 
 
 def rows_of_its_own(model, beginnings: list[list[int]], eos: int) -> Rows:
-    """The rows of the model's greedy texts after these beginnings, whose repeated tokens are unwanted."""
+    """The rows of the model's greedy texts after these beginnings. In them, tokens that complete a repeated run are
+    unwanted."""
     rows = []
     for begun, added in zip(
         beginnings, continue_batch(model, beginnings, NEW_TOKENS, 0.0, eos), strict=True
@@ -114,8 +116,8 @@ def rows_of_stories(stories: list[list[int]], eos: int) -> Rows:
 
 
 def make_rows(model, stories: list[list[int]], count: int, eos: int, seed: str) -> Rows:
-    """`count` rows, in turn from the model's own texts and from stories. stories: the token ids of training stories.
-    seed: of the random choice."""
+    """`count` rows, in turn one of the model's own texts and one of the stories. stories: the token ids of training
+    stories. seed: for the choice of stories."""
     rng = random.Random(seed)
     chosen = rng.sample(stories, count)
     begun = [story[: rng.choice([4, 8, 12, 20, 40])] for story in chosen[: count // 2]]

@@ -1,5 +1,5 @@
-"""Writes the target's training text as files of windows before the training, with a record of the text read from each
-source."""
+"""Writes the target's training text to files of windows before the training begins, with a record of how much text
+comes from each source."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def path_of(folder: Path, file: int) -> Path:
 def write_files(
     folder: Path, tokenizer, data: Path, plan: TrainingPlan, seed: int, say=print
 ) -> None:
-    """Write all missing files of the plan, and the file of stories. One stream of documents runs through all files, so
-    every corpus is read to its end before one of its texts comes again."""
+    """Write all missing files of the plan, and the file of stories. All files are filled from one stream of documents,
+    so no text of a corpus comes a second time before every other text of this corpus has come once."""
     folder.mkdir(parents=True, exist_ok=True)
     _save_stories(folder / "stories.npz", tokenizer, data)
     if all(path_of(folder, file.number).exists() for file in plan.files):
@@ -44,14 +44,16 @@ def write_files(
 
 
 def _save_sources(path: Path, mixer: Mixer, file: WindowFile) -> None:
-    """Record, after a file, how many tokens were drawn from each source so far, and how often its text was read."""
+    """After a file is written, record how many tokens were drawn from each source so far, and how many times its text
+    was gone through."""
     records = json.loads(path.read_text()) if path.exists() else {}
     records[str(file.number)] = {"tokens": dict(mixer.drawn), "readings": mixer.readings()}
     path.write_text(json.dumps(records, indent=1) + "\n")
 
 
 def _save_stories(path: Path, tokenizer, data: Path) -> None:
-    """Save all training stories of 60 to ``LONGEST_STORY`` tokens, uncut, for the training against repetition."""
+    """Save all training stories of 60 to ``LONGEST_STORY`` tokens, uncut; the training against repetition
+    (``unlikelihood``) uses them."""
     encoded = tokenizer.backend_tokenizer.encode_batch(read_corpora(data)["story"])
     stories = [e.ids for e in encoded if 60 <= len(e.ids) <= LONGEST_STORY]
     ends = np.cumsum([len(s) for s in stories])

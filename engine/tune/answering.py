@@ -57,11 +57,11 @@ def best(candidates: Sequence[Candidate], speeds: Speeds, texts: int) -> Candida
 
 
 def crossing(ratios: Mapping[int, float]) -> list[int]:
-    """The two measured numbers of texts between which drafting stops paying: the last at which it still pays, and the
-    next one.
+    """The two measured numbers of texts between which drafting stops paying, as [last at which it pays, next].
 
-    ratios: number of texts -> speed as a multiple of plain decoding's. The result has one number if drafting pays at
-    all numbers (the largest number) or already does not pay at the fewest (this number); it is empty without ratios.
+    ratios: number of texts -> speed as a multiple of plain decoding's. If drafting pays at all numbers, the result has
+    only the largest number. If drafting does not even pay at the smallest number, the result has only this one.
+    Without ratios it is empty.
     """
     before: list[int] = []
     for count in sorted(ratios):
@@ -73,7 +73,7 @@ def crossing(ratios: Mapping[int, float]) -> list[int]:
 
 def off_above(candidate: Candidate, speeds: Speeds, texts: Sequence[int]) -> int | None:
     """The most texts at a time for which the candidate is still faster than plain decoding, interpolated linearly
-    between two measured numbers of texts. None if it is faster at every measured number."""
+    between two measured numbers of texts. None if it is faster at every measured number; 0 if it is faster at none."""
     known = [count for count in texts if (candidate.key, count) in speeds]
     ratios = {count: speeds[candidate.key, count].ratio for count in known}
     *before, last = crossing(ratios) or [None]

@@ -66,7 +66,8 @@ class Candidate:
 
     @property
     def options(self) -> dict[str, Value]:
-        """The drafter's options that have other values than their defaults."""
+        """The value of the drafter's size option by name; empty if the drafter has no such option. All other options
+        have their defaults."""
         option = sized(self.cls)
         return {} if option is None else {option.name: self.size}
 

@@ -34,8 +34,8 @@ token yet."""
 
 
 def sampled(texts: int) -> int:
-    """After how many of the first prompts texts are written, if ``texts`` texts are written at a time. With one text
-    at a time, more prompts follow while there is time left."""
+    """The number of prompts, from the first, after which each candidate writes if ``texts`` texts are written at a
+    time. With one text at a time, more prompts follow while there is time left."""
     return GROUP * (FEWEST if texts == 1 else max(2, 1 + ceil(2 * texts / GROUP)))
 
 
@@ -109,7 +109,7 @@ class Race:
 
     def _together(self, prompts: Sequence[ChatPrompt], texts: int) -> Iterator[Speeds]:
         """Yields the speeds after each turn when ``texts`` texts are written at a time. A candidate's steps end when
-        fewer unfinished texts are left than that. All candidates write the same texts."""
+        fewer than ``texts`` texts are unfinished. All candidates write the same texts."""
         some = [*islice(cycle(prompts), sampled(texts))]
         for candidate in self._candidates:  # as above
             Stretch(self._steps(candidate, some[:texts], texts)).go_on()

@@ -1,8 +1,11 @@
-"""Estimates for a machine that is not here: the acceptance measured here, with that machine's passes.
+"""Estimates speeds on another machine, from the acceptance measured on this machine and the cost of passes on the
+other.
 
-Acceptance does not depend on the machine; times do. They come from the roofline (``engine.sizes.roofline``), or from costs of the
-target's passes that somebody measured there. Drafts of a draft model cost its own passes, copies from the text what they cost
-here, and everything else as many passes of the target as here.
+Acceptance does not depend on the machine, but times do. The times of the target's passes come from the roofline
+(``engine.sizes.roofline``), or from costs that somebody measured on the other machine and pasted. The time of drafting
+depends on the drafter. If it uses a draft model, drafting takes the draft model's passes on the other machine. If it
+copies from the text, drafting takes as long as on this machine. Otherwise, drafting is assumed to take the same
+multiple of a target pass as on this machine; with pasted costs, this also holds for a draft model.
 """
 
 from __future__ import annotations
@@ -23,14 +26,15 @@ PASTED = "the pasted costs"
 
 @dataclass(frozen=True)
 class Sizes:
-    """Parameters of the target and of the draft model, if there is one."""
+    """The number of parameters of the target, and of the draft model (None without one)."""
 
     target: int
     draft: int | None = None
 
 
 def pasted(text: str) -> OtherMachine:
-    """A machine from "rows:milliseconds,rows:milliseconds". Raises UserError for another text."""
+    """The other machine that is described by pasted costs, "rows:milliseconds,rows:milliseconds". Raises UserError for
+    any other text."""
     costs = {}
     for pair in text.split(","):
         rows, colon, spent = pair.partition(":")
@@ -55,11 +59,12 @@ def estimates(
     texts: Sequence[int],
     sizes: Sizes,
 ) -> Iterator[dict]:
-    """``estimate`` lines."""
+    """Yields an ``estimate`` line for each candidate and number of texts. sizes: of the target and the draft model."""
     costs = dict(machine.costs)
 
     def target_pass(rows: float) -> float | None:
-        """None beyond the costs that were pasted: no line tells where a machine becomes slower."""
+        """The milliseconds of a pass of the target on the other machine. None for more rows than the pasted costs
+        have, because the cost of a larger pass does not follow from those of smaller ones."""
         if not costs:
             return pass_milliseconds(sizes.target, rows, machine.bandwidth, machine.arithmetic)
         return interpolated(costs, rows) if rows <= max(costs) else None
@@ -88,7 +93,8 @@ def estimates(
 
 
 def _step(candidate, plain, texts, sizes, machine, target_pass) -> float | None:
-    """Milliseconds of a step of so many texts."""
+    """The milliseconds of a step of ``texts`` texts on the other machine; None if the costs of its passes are unknown.
+    target_pass: number of rows -> milliseconds, or None."""
     counts, cls = candidate.all, candidate.cls
     verify = 0.0
     for nodes, share in enumerate(longest_of(counts.lengths, texts)):

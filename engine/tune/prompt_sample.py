@@ -1,8 +1,9 @@
-"""The prompts of a tuning: a sample of a file that may be much larger than memory, or of prompts at hand.
+"""The prompts of a tuning: a random sample of the prompts in a file, which may be much larger than memory, or of
+prompts that are given as objects.
 
-A file is JSONL (a ``prompt`` or ``text`` in each object, and perhaps its ``kind`` or ``category``), CSV with a column of one of
-these names, or plain text with a prompt on each line. It is read once, line by line; a reservoir (Vitter, Random Sampling with a
-Reservoir, 1985) keeps every prompt with the same chance.
+A file is JSONL (each object has a ``prompt`` or ``text``, and perhaps a ``kind`` or ``category``), CSV with columns of
+these names, or plain text with one prompt per line. It is read once, line by line. A reservoir (Vitter, Random
+Sampling with a Reservoir, 1985) gives every prompt the same chance to be in the sample.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from engine.text_file import ENCODING
 
 SAMPLED = 48
 LONGEST_LINE = 1_000_000
-"""Characters; a longer line is refused before it is in memory."""
+"""The most characters of a line. A longer line raises UserError before it is read to its end."""
 MOST_KINDS, KIND_LENGTH = 32, 40
 OTHER = "other"
-"""The kind of prompts whose kind is not told, and of all kinds beyond MOST_KINDS."""
+"""The kind of all prompts that name no kind, and of prompts of further kinds once there are nearly ``MOST_KINDS``
+kinds."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,9 @@ class PromptText:
 
 @dataclass(frozen=True)
 class Sample:
-    """given: how many prompts there were. empty: how many of them have no text. prompts: those that were drawn, the kinds by
-    turns, so that every beginning holds all kinds."""
+    """A random sample of prompts. given: the number of prompts from which the sample was drawn. empty: how many of
+    these have no text. prompts: the sample, in an order in which the kinds take turns, so that also its first few
+    prompts are of different kinds."""
 
     prompts: tuple[PromptText, ...]
     given: int
@@ -47,7 +50,7 @@ class Sample:
 
     @classmethod
     def of(cls, prompts: Iterable[PromptText], seed: int = 0, most: int = SAMPLED) -> Sample:
-        """Raises UserError where no prompt has a text."""
+        """A sample of at most ``most`` of these prompts. Raises UserError if no prompt has a text."""
         chance, kept, given, empty = random.Random(seed), [], 0, 0
         for prompt in prompts:
             given += 1
@@ -63,7 +66,7 @@ class Sample:
 
     @classmethod
     def of_file(cls, path: Path, seed: int = 0) -> Sample:
-        """Raises UserError for a file that cannot be read as prompts."""
+        """A sample of the prompts in a file. Raises UserError if they cannot be read."""
         return cls.of(prompts_of(path), seed)
 
     @property
@@ -83,7 +86,8 @@ def _by_turns(prompts: Iterable[PromptText]) -> Iterator[PromptText]:
 
 
 def prompts_of(path: Path) -> Iterator[PromptText]:
-    """The prompts of a file as they are read. Raises UserError, one sentence, for a file that is not as described above."""
+    """Yields the prompts of a file while the file is read. Raises UserError, one sentence, for a file in none of the
+    formats that the module's docstring describes."""
     read = _reader(path.name)
     try:
         with path.open(encoding=ENCODING, newline="" if read is _of_csv else None) as file:
@@ -95,7 +99,8 @@ def prompts_of(path: Path) -> Iterator[PromptText]:
 
 
 def prompts_in(text: str, name: str) -> Iterator[PromptText]:
-    """The prompts in ``text``, the content of the file ``name``. Raises UserError as ``prompts_of`` does."""
+    """Yields the prompts in ``text``, the content of a file ``name``, whose ending says the format. Raises UserError
+    as ``prompts_of`` does."""
     read = _reader(name)
     yield from read(StringIO(text, newline="" if read is _of_csv else None), name)
 

@@ -1,7 +1,7 @@
-"""Counting on many machines: Ray tasks, each of which writes after some of the prompts with one candidate.
+"""Writes the texts of a tuning on many machines: each Ray task writes with one candidate after a few of the prompts.
 
-Ray is optional, and imported only here. A task that is lost with its node is run again by Ray; each task has one result, and a
-result is merged once, so nothing is counted twice. Times are those of the nodes.
+Ray is optional, and only this module imports it. If a node is lost, Ray runs its tasks again. Each task has one
+result, and each result is added once, so no text is counted twice. All times are measured on the nodes.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ ROOT = str(Path(__file__).parents[2])
 
 
 class RayWriters:
-    """Writers on the nodes of a cluster. The nodes need this checkout, and the models in the same folders."""
+    """Writers on the nodes of a Ray cluster. Every node needs this checkout, and the models in the same folders as
+    here."""
 
     def __init__(self, request: TuningRequest) -> None:
-        """Raises UserError where Ray is missing or no cluster answers."""
+        """Connect to the cluster. Raises UserError if Ray is not installed or no cluster answers."""
         refusal = f"No Ray cluster answers at {request.ray!r}."
         if not _is_listened_to(request.ray):
             raise UserError(refusal)
@@ -57,8 +58,8 @@ class RayWriters:
     def write(
         self, plain: Candidate, candidates: Sequence[Candidate], upto: int
     ) -> Iterator[Candidate]:
-        """Does the work of ``Writers.write``. Tasks end in any order, but each candidate's texts are counted in the order of the
-        prompts."""
+        """Does the work of ``Writers.write`` on the nodes. Tasks end in any order, but each candidate's texts are
+        added in the order of the prompts."""
         ray, waiting = self._ray, {}
         task = ray.remote(num_cpus=1, max_retries=RETRIES)(counted_shard)
         ended: dict[tuple[Key, int], list] = {}
@@ -93,7 +94,8 @@ class RayWriters:
 
 
 def _is_listened_to(address: str) -> bool:
-    """False where nobody takes a connection; Ray would try for a quarter of an hour. Only Ray knows other addresses, such as auto."""
+    """Whether something accepts connections at this address. If nothing does, Ray itself would keep trying for a
+    quarter of an hour. True without a trial for addresses that only Ray understands, such as "auto"."""
     host, colon, port = address.rpartition("://")[2].rpartition(":")
     if not colon or not port.isdecimal():
         return True
@@ -105,7 +107,9 @@ def _is_listened_to(address: str) -> bool:
 
 
 def counted_shard(request: TuningRequest, key: Key, start: int, end: int) -> list[tuple]:
-    """Kind, counts, and counts of plain decoding, of the texts after these prompts; runs on a node."""
+    """Write with a candidate after the prompts from number ``start`` up to ``end``; runs on a node. Returns for each
+    prompt its kind, the candidate's counts, and plain decoding's counts, as fields of an ``acceptance`` line. key: of
+    the candidate."""
     name, size, rule = key
     opened, sampling = _opened(request)
     candidate, texts = Candidate(drafter(name), size, rule), []
@@ -121,7 +125,7 @@ _last: list[tuple[TuningRequest, OpenedTuning, Sampling]] = []
 
 
 def _opened(request: TuningRequest) -> tuple[OpenedTuning, Sampling]:
-    """Opened once per process of a node."""
+    """The opened tuning for this request, and its sampling. Each process of a node opens it once."""
     if not _last or _last[0][0] != request:
         sampling = Sampling(request.temperature, request.top_k, request.top_p, request.seed)
         _last[:] = [(request, OpenedTuning(request, sampling), sampling)]

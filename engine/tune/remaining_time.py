@@ -1,4 +1,4 @@
-"""How far a tuning is, and how long it will still take."""
+"""Estimates how much of a tuning is done, and how many seconds are left."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from time import perf_counter
 
 @dataclass
 class RemainingTime:
-    """texts: number of texts still to be written. other: seconds of the work after the last text."""
+    """An estimate of the time that a tuning still needs. texts: the number of texts still to be written. other: the
+    seconds that the work after the last text will take."""
 
     texts: int = 0
     other: float = 0.0
@@ -27,7 +28,7 @@ class RemainingTime:
             self._written += 1
 
     def line(self, doing: str) -> dict:
-        """A ``progress`` line."""
+        """A ``progress`` line. doing: the present work, in words."""
         now, left = perf_counter(), None
         if self._written:
             left = self.texts * (now - self._first) / self._written + self.other

@@ -1,4 +1,4 @@
-"""Resumes a tuning that was stopped: reads the measurements in its record."""
+"""Resumes a stopped tuning: takes the measurements from the lines of its record."""
 
 from __future__ import annotations
 
@@ -16,21 +16,23 @@ from engine.tune.speed_prediction import Speed
 
 @dataclass
 class Measured:
-    """candidates: by key. checked: speeds of runs beside plain decoding, by key and number of texts."""
+    """The measurements of a tuning so far. candidates: key -> candidate, with its counts. checked: (key, number of
+    texts) -> speed in a run beside plain decoding."""
 
     candidates: dict[Key, Candidate] = field(default_factory=dict)
     checked: dict[tuple[Key, int], Speed] = field(default_factory=dict)
 
     def known(self, candidate: Candidate) -> Candidate:
-        """The candidate recorded under this key; if there is none, record the candidate passed in."""
+        """The candidate that is stored under this candidate's key; if there is none, store this one and return it."""
         return self.candidates.setdefault(candidate.key, candidate)
 
 
 def resumed(
     lines: Iterable[Mapping], classes: Mapping[str, type[Drafter]], costs: CostTable, name: str
 ) -> Measured:
-    """The measurements in the lines of a record. classes: drafters by key; lines of other drafters are skipped. costs: receives the
-    ``cost`` lines. name: the name of the record. Raises UserError if a line is not a tuning's."""
+    """The measurements in the lines of a record. classes: key -> drafter; lines of other drafters are skipped. costs:
+    the table to which the ``cost`` lines are added. name: the record's file name, for messages. Raises UserError if a
+    line is not one of a tuning."""
     measured = Measured()
     kinds: dict[Key, dict[str, Counts]] = defaultdict(dict)
     try:

@@ -1,8 +1,10 @@
-"""Predicts a candidate's tokens a second for several texts at a time, from its accepted tokens and the cost of
-passes, and says why the candidate is no faster.
+"""Predicts a candidate's tokens per second for several texts at a time, from its accepted tokens and the cost of
+passes, and names the main reason why it is not faster.
 
-A step of t texts takes t times what one text's drafting and judging take, and one pass of the target, which is as long as the
-longest of the t drafts asks for. That length follows from the drafts that were seen: P(longest <= n) = P(length <= n)^t.
+A step of t texts consists of one pass of the target over all t texts, and of drafting, judging and committing for each
+text, which take t times as long as for one text. In the pass, every text has as many rows as the longest of the t
+drafts needs. The chances of that length follow from the lengths of the drafts counted so far: P(longest <= n) =
+P(length <= n)^t.
 """
 
 from __future__ import annotations
@@ -15,15 +17,17 @@ from engine.tune.cost_table import CostTable
 from engine.tune.kept_counts import Counts
 
 GOOD_SHARE, GOOD_DRAFT = 0.8, 0.05
-"""A good draft keeps this share of its tokens, and each of them costs this part of a pass of the target."""
+"""What ``why`` assumes of a good draft: GOOD_SHARE is the share of its tokens that are accepted, GOOD_DRAFT the cost
+of drafting one token, as a share of a pass of the target over one row."""
 PAYS = 1.02
-"""Times the speed of plain decoding from which on a draft pays; less is noise."""
+"""From this multiple of plain decoding's speed on, drafting pays. Smaller gains are within the noise."""
 
 
 @dataclass(frozen=True)
 class Speed:
-    """Tokens a second of all texts together. checked: of a run beside plain decoding; None where there was none. plain: of plain
-    decoding in the same run, or predicted as well."""
+    """A candidate's tokens per second, over all texts written at a time. predicted: by this module. checked: measured
+    in a run beside plain decoding; None without such a run. plain: plain decoding's tokens per second in that run;
+    without a run, predicted like the candidate's."""
 
     predicted: float
     plain: float
@@ -35,7 +39,8 @@ class Speed:
 
 
 def step_milliseconds(counts: Counts, texts: int, costs: CostTable) -> float | None:
-    """None where the pass of so many texts was not measured."""
+    """The milliseconds of a step of ``texts`` texts; None if the cost of its pass over several texts was not
+    measured."""
     if texts == 1:
         return counts.usual()
     passes = [
@@ -50,14 +55,16 @@ def step_milliseconds(counts: Counts, texts: int, costs: CostTable) -> float | N
 
 
 def longest_of(lengths: list[int], texts: int) -> list[float]:
-    """The chances of each length of the longest of so many drafts. lengths: how many drafts have each length."""
+    """The chances of each length of the longest of ``texts`` drafts; the index in the list is the length. lengths:
+    lengths[n] is the number of drafts of n nodes."""
     total = sum(lengths)
     below = [0.0, *((count / total) ** texts for count in accumulate(lengths))]
     return [high - low for low, high in pairwise(below)]
 
 
 def tokens_a_second(candidate: Candidate, texts: int, costs: CostTable) -> float | None:
-    """None where it cannot be told: nothing was counted, or such passes cannot be shared."""
+    """The candidate's predicted tokens per second for ``texts`` texts at a time. None if it has no counts, if a cost
+    was not measured, or if its drafter cannot share passes with other texts."""
     if not candidate.counts or (texts > 1 and candidate.cls.uses_target):
         return None
     spent = step_milliseconds(candidate.all, texts, costs)
@@ -65,7 +72,7 @@ def tokens_a_second(candidate: Candidate, texts: int, costs: CostTable) -> float
 
 
 def speed_of(candidate: Candidate, plain: Candidate, texts: int, costs: CostTable) -> Speed | None:
-    """The predicted speed; None if a cost or a count is missing."""
+    """The candidate's predicted speed beside plain decoding's; None if a cost or a count is missing."""
     predicted, usual = (tokens_a_second(each, texts, costs) for each in (candidate, plain))
     if texts == 1 and candidate.counts:
         tokens, spent = candidate.beside
@@ -76,8 +83,9 @@ def speed_of(candidate: Candidate, plain: Candidate, texts: int, costs: CostTabl
 def why(candidate: Candidate, plain: Candidate, ratio: float) -> dict:
     """The main reason why a candidate is not faster on one text: {"cause", "sentence"}.
 
-    Three runs are imagined: with a draft as cheap as a good one, with as many tokens kept as of a good one, and with a pass over
-    many rows that costs no more than one over a single row. The cause is what gains most.
+    Three changes are imagined, one at a time: a draft that costs as little as a good one (``GOOD_DRAFT``), as many
+    accepted tokens as a good draft has (``GOOD_SHARE``), and a pass over the draft that costs no more than a pass over
+    one row. The change that makes the step fastest per token names the cause.
     """
     counts, plain_token = candidate.all, candidate.beside[1] / candidate.beside[0]
     draft, verify = counts.usual("draft"), counts.usual("verify")

@@ -1,4 +1,4 @@
-"""Lines of a tuning about one candidate."""
+"""Makes the ``acceptance`` and ``setting`` lines of a tuning, each about one candidate."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from engine.tune.speed_prediction import Speed
 
 
 def acceptance_lines(candidate: Candidate) -> Iterator[dict]:
-    """The candidate's counts by kind of prompt; the last line counts all prompts, with plain decoding's time beside them."""
+    """Yields a line with the candidate's counts for each kind of prompt. The last line has the counts over all
+    prompts, and the tokens and milliseconds of plain decoding after the same prompts."""
     tokens, spent = candidate.beside
     plainly = {"plain": {"new_tokens": tokens, "milliseconds": round(spent, 3)}}
     for kind in [*(kind for kind in candidate.counts if kind != ALL), ALL]:

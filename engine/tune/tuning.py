@@ -1,10 +1,12 @@
-"""A tuning: which drafter, how many tokens a step, for how many texts at a time, and why.
+"""A tuning: measures which drafter is fastest, with how many tokens per step, for how many texts at a time, and why.
 
 ``Tuning(request).lines()`` yields plain JSON-able dicts, described in docs/tuning.md: ``tuning`` first, then ``cost``,
-``acceptance``, ``setting`` and ``estimate`` lines as they are measured, ``progress`` between them, and ``answer`` at the end.
+``acceptance``, ``setting`` and ``estimate`` lines as they are measured, ``progress`` between them, and ``answer`` at
+the end.
 
-Not every drafter is tried in every size on every prompt: all write after a few prompts in two sizes, the better ones in all sizes, and
-ever fewer after ever more prompts (``engine.tune.narrowing``).
+Not every drafter writes in every size after every prompt. All drafters write after a few prompts, in two sizes each.
+The better drafters then write in all sizes. As the number of prompts grows, fewer and fewer candidates go on
+(``engine.tune.narrowing``).
 """
 
 from __future__ import annotations
@@ -37,10 +39,10 @@ def unique(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 class Tuning:
-    """Nothing is opened or measured before the first line is asked for.
+    """One tuning. Nothing is opened or measured until the first line is taken from ``lines``.
 
-    A later line replaces an earlier one of the same kind, drafter, options, size and verifier, and of the same prompt_kind
-    (``acceptance``), texts (``setting``) or machine and texts (``estimate``).
+    A later line replaces an earlier one if both have the same kind, drafter, options, size and verifier, and also the
+    same prompt_kind (``acceptance`` lines), texts (``setting`` lines), or machine and texts (``estimate`` lines).
     """
 
     def __init__(self, request: TuningRequest) -> None:
@@ -54,8 +56,9 @@ class Tuning:
         self._told_prompts: dict[tuple, int] = {}
 
     def lines(self) -> Iterator[Line]:
-        """All lines. Closing the generator stops the work between two texts; the record keeps its lines. Raises
-        UserError, one sentence, for models, prompts or a record that do not fit."""
+        """Yields all lines of the tuning. If the generator is closed, the work stops after the current text, and the
+        record keeps the lines written so far. Raises UserError, one sentence, for models, prompts or a record that do
+        not fit."""
         yield self._open()
         if self._record is not None:
             yield from (line for line in self._record.lines if line["kind"] != "answer")
@@ -64,8 +67,8 @@ class Tuning:
         yield from self._closing_lines()
 
     def answer_so_far(self) -> list[Line]:
-        """After ``lines`` was closed: the lines that follow from the measurements so far, the ``answer`` last. They
-        are kept in the record as well. Empty if nothing was measured."""
+        """The lines that follow from the measurements so far, with the ``answer`` line last; to be called after
+        ``lines`` was closed. The lines are also written to the record. Empty if nothing was measured."""
         if self._opened is None:
             return []
         lines = [
@@ -124,8 +127,12 @@ class Tuning:
     def _write_on(
         self, candidates: list[Candidate], upto: int, after: int = 0, slack: float = 0.0
     ) -> Generator[Line, None, list[Candidate]]:
-        """Have them write after ever more of the first ``upto`` prompts, fewer of them each time. after: how many texts are likely to
-        follow. slack: as for ``still_in``. Returns those that are left, the fastest first."""
+        """Let candidates write after the first ``upto`` prompts, in rounds (``ROUNDS``): after each round only those
+        chosen by ``still_in`` go on. Returns the candidates that are left after the last round, the fastest first.
+
+        after: how many texts will probably be written afterwards, for the estimate of time. slack: as for
+        ``still_in``.
+        """
         upto = min(upto, len(self._opened.prompts))
         for prompts in [*(count for count in ROUNDS if count < upto), upto]:
             yield from self._write(candidates, prompts, after)
@@ -135,7 +142,8 @@ class Tuning:
         return candidates
 
     def _speeds(self, candidates: Sequence[Candidate], checked: bool = True) -> Speeds:
-        """What is known of their speeds: checked, or predicted. checked: False for predicted ones alone."""
+        """The known speeds of these candidates, by key and number of texts: checked speeds where there are any,
+        otherwise predicted ones. checked: False for predicted speeds only."""
         speeds: dict = {}
         for texts in self._opened.texts:
             for candidate in candidates:
@@ -146,8 +154,9 @@ class Tuning:
         return speeds
 
     def _write(self, candidates: Sequence[Candidate], upto: int, after: int) -> Iterator[Line]:
-        """Have each of them write after the first ``upto`` prompts, and plain decoding as well. after: how many texts are likely to
-        follow."""
+        """Let each of these candidates, and plain decoding, write after the first ``upto`` prompts. A candidate skips
+        prompts after which it has written already. after: how many texts will probably be written afterwards, for the
+        estimate of time."""
         upto = min(upto, len(self._opened.prompts))
         self._time.texts = after + sum(max(0, upto - candidate.prompts) for candidate in candidates)
         for candidate in self._writers.write(self._plain, candidates, upto):
@@ -158,7 +167,8 @@ class Tuning:
                 yield from self._settings([] if candidate.plain else [candidate])
 
     def _check(self) -> Iterator[Line]:
-        """Run the best beside plain decoding: for one text at a time, and for the numbers of texts between which it stops paying."""
+        """Run the best candidates beside plain decoding: first for one text at a time, then for the two numbers of
+        texts between which the best one stops being faster than plain decoding."""
         opened, furthest = self._opened, self._furthest()
         self._time.texts, tried = 0, []
         while (texts := self._unchecked(furthest, tried)) is not None:
@@ -189,7 +199,8 @@ class Tuning:
             yield from self._settings(runners)
 
     def _unchecked(self, furthest: Sequence[Candidate], tried: Collection[int]) -> int | None:
-        """For how many texts at a time the answer still rests on a prediction, these left out; None: for no number."""
+        """The next number of texts at a time that has to be checked, because the answer depends on a speed there that
+        is only predicted; None if there is none. tried: numbers that were checked already."""
         speeds = self._speeds(furthest)
         first = best(furthest, speeds, 1)
         own_speeds = {texts: speed for (key, texts), speed in speeds.items() if key == first.key}
@@ -200,7 +211,7 @@ class Tuning:
         return None
 
     def _furthest(self) -> list[Candidate]:
-        """The candidates that wrote after as many prompts as any; only these are compared."""
+        """The candidates that have written after the most prompts, or nearly the most; only these are compared."""
         counted = [
             candidate
             for candidate in self._measured.candidates.values()
@@ -230,14 +241,16 @@ class Tuning:
             yield self._kept(answer_line)
 
     def _acceptance(self, candidate: Candidate) -> Iterator[Line]:
-        """Its counts, if there are any that were not told."""
+        """Yields the candidate's ``acceptance`` lines, unless they have been yielded for the same number of prompts
+        before."""
         if candidate.counts and self._told_prompts.get(candidate.key) != candidate.prompts:
             for line in acceptance_lines(candidate):
                 yield self._kept(line)
             self._told_prompts[candidate.key] = candidate.prompts
 
     def _settings(self, candidates: Sequence[Candidate]) -> Iterator[Line]:
-        """Their speeds, as far as they have changed since they were told."""
+        """Yields the ``setting`` lines of these candidates whose figures differ from the last line yielded for the
+        same candidate and number of texts."""
         for (key, texts), speed in self._speeds(candidates).items():
             candidate = self._measured.candidates[key]
             line = setting_line(candidate, texts, speed, self._opened.exact)

@@ -1,4 +1,4 @@
-"""The file that keeps the lines of a tuning: NDJSON, a line at a time, each of them whole or not there."""
+"""The file that stores the lines of a tuning as NDJSON. A line that was written only in part is removed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ MOST_BYTES = 64 << 20
 
 
 class TuningRecord:
-    """lines: those that the file holds, without its first, the ``tuning`` line.
+    """The record of one tuning, opened or begun. lines: the lines in the file, without its first, the ``tuning`` line.
 
-    Raises UserError for a file that holds something else, or a tuning of other models, prompts or settings, or from another
-    machine, and where nothing can be written.
+    Raises UserError for a file that holds something else, for a tuning of other models, prompts or settings or from
+    another machine, and for a file that cannot be written.
     """
 
     def __init__(self, path: Path, header: Mapping) -> None:
@@ -37,7 +37,8 @@ class TuningRecord:
             )
 
     def _read(self) -> int:
-        """Read the whole lines; returns how many bytes they have. What follows them was torn off by a sudden end."""
+        """Read the file's whole lines into ``lines``; returns the number of their bytes. The rest of the file is a
+        line that was cut off when a process ended suddenly."""
         if not self._path.exists():
             return 0
         if self._path.stat().st_size > MOST_BYTES:
@@ -59,7 +60,8 @@ class TuningRecord:
         return whole
 
     def keep(self, line: Mapping) -> None:
-        """Append a line to the record. Raises UserError if it cannot be written; earlier lines stay."""
+        """Append a line to the record. Raises UserError if it cannot be written; the earlier lines stay in the
+        file."""
         content = (json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n").encode()
         try:
             with self._path.open("ab") as file:

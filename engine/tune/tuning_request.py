@@ -1,4 +1,4 @@
-"""The request for a tuning."""
+"""The request for a tuning, with its models, prompts and settings."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ TEXTS = (1, 2, 4, 8, 16)
 
 @dataclass(frozen=True)
 class OtherMachine:
-    """A machine that is not here.
+    """A machine other than this one, for which speeds are estimated.
 
-    bandwidth: gigabytes a second from memory. arithmetic: billions of operations a second. costs: in place of these two,
-    milliseconds of a pass of the target by rows.
+    bandwidth: of its memory, in gigabytes per second. arithmetic: billions of operations per second. costs: pairs of a
+    number of rows and the milliseconds of a pass of the target over so many rows, used instead of bandwidth and
+    arithmetic.
     """
 
     name: str
@@ -27,10 +28,11 @@ class OtherMachine:
 
 @dataclass(frozen=True)
 class TuningRequest:
-    """models: the target and all parts that are at hand. drafters: keys; None is every drafter worth trying.
-    new_tokens: written after each prompt. texts: numbers of texts that share a pass. record: the file that keeps the lines, and
-    from which a tuning that was stopped goes on; None keeps nothing. machines: for estimates. ray: address of
-    a Ray cluster that counts what is kept; None: this machine does.
+    """The request for a tuning. models: the folders of the target and of all models that drafters may use. drafters:
+    keys; None: every drafter worth trying. new_tokens: how many tokens are written after each prompt. texts: the
+    numbers of texts at a time for which speeds are predicted. record: the file that stores the lines, and from which a
+    stopped tuning resumes; None: no file. machines: the other machines for which speeds are estimated. ray: the
+    address of a Ray cluster on which the texts are written; None: they are written on this machine.
     """
 
     models: ModelPaths

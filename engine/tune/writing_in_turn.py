@@ -1,4 +1,5 @@
-"""Candidates write after the same prompts, in turn, so that a busy moment of the machine slows all of them."""
+"""Lets candidates take turns at writing after the same prompts, so that a busy moment of the machine slows all of
+them."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ EACH = 8  # candidates after which plain decoding writes again
 
 
 class Writers:
-    """Writers on this machine. A prompt is read once for all of them."""
+    """Writes the texts of a tuning on this machine. All candidates share the target's pass over a prompt."""
 
     def __init__(self, opened: OpenedTuning, sampling: Sampling, new_tokens: int) -> None:
         self._opened, self._text = opened, (sampling, new_tokens)
@@ -25,8 +26,9 @@ class Writers:
     def write(
         self, plain: Candidate, candidates: Sequence[Candidate], upto: int
     ) -> Iterator[Candidate]:
-        """Have each write after those of the first ``upto`` prompts that it lacks, and plain decoding again and again beside them.
-        Yields who has just written."""
+        """Let each candidate write a text after every one of the first ``upto`` prompts after which it has not written
+        yet. Plain decoding writes again after every few of these texts, for a comparison at about the same time.
+        Yields the candidate after each text."""
         for place, (asked, prompt) in enumerate(self._opened.prompts[:upto]):
             reading = PromptReading(prompt.tokens[:-1])
             turn = place % max(1, len(candidates))

@@ -1,9 +1,9 @@
-"""Records the drafts and kept tokens of a running vLLM server: one trace per request (docs/serving.md).
+"""Records what a running vLLM server drafts and accepts: one trace per request (docs/serving.md).
 
-vLLM loads ``recorder_plugin``. ``step_taps`` reads each step where vLLM judges it, and ``record_pipe`` hands it to a
-separate process, ``record_process``, in which ``request_record`` makes the lines. In vLLM's environment these need only
-torch, transformers and the standard library. ``vllm_drafters`` holds drafters for vLLM, which imports their classes
-from this package.
+vLLM loads ``recorder_plugin``. ``step_taps`` observes each step at vLLM's rejection sampler, and ``record_pipe`` sends
+the data to a separate process, ``record_process``, where ``request_record`` makes the lines of the traces. Inside
+vLLM's environment these modules need only torch, transformers and the standard library. ``vllm_drafters`` has drafters
+that run inside vLLM; vLLM imports their classes from this package.
 """
 
 

@@ -1,4 +1,5 @@
-"""The summary of a trace, computed from its step lines: for a trace that grows, or that its writer left unfinished."""
+"""Computes the summary of a trace from its step lines, for traces that are still growing or whose writer stopped
+before the summary."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ STAGES = ("prefill", "draft", "verify", "judge", "commit")
 
 
 class LineTotals:
-    """Totals over step lines, added in order."""
+    """Totals over the step lines of a trace, to which the lines are added in order."""
 
     def __init__(self) -> None:
         self.steps = self.new_tokens = 0

@@ -1,9 +1,9 @@
-"""Hands steps to the process that writes the records. Posting never waits: bytes that the pipe does not take at once
-are sent with a later step.
+"""Sends the data of steps to the process that writes the records. Sending never waits: bytes for which the pipe has no
+room are sent with a later step.
 
-The engine's process gets no busy second thread, for which it would wait again and again where processors are few. The
-writing process has the lowest priority, so that it runs in time that the engine leaves. It outlives a worker that is
-killed, and writes all that it has read.
+vLLM's process gets no busy second thread, because on a machine with few processors vLLM would often have to wait for
+that thread. The writing process has the lowest priority, so it runs only when vLLM leaves a processor idle. If the
+vLLM worker is killed, the writing process lives on until it has written everything that it has received.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from contextlib import suppress
 from pathlib import Path
 
 MOST_WAITING = 512
-"""The most steps of a batch that may wait to be sent."""
+"""The most parcels (data of one step of a batch) that may wait to be sent."""
 PIPE_BYTES = 1 << 20
 REPOSITORY = Path(__file__).parents[3]
 
 
 class RecordPipe:
-    """The pipe to the writing process. broken: the reason why nothing is sent any more; "" while all is well."""
+    """The pipe to the process that writes the records. broken: the reason why nothing is sent any more; "" while the
+    pipe works."""
 
     def __init__(self, folder: str, most_bytes: int, about: dict) -> None:
         """Start the process that writes the records into the folder. most_bytes: see ``RecordSettings``. Raises
@@ -50,9 +51,9 @@ class RecordPipe:
         self._flush()
 
     def post(self, copied, parcel: dict) -> bool:
-        """Send a parcel soon. Returns False, and drops the parcel, if too many are waiting. copied: an event after
-        which the parcel's tensors are on the CPU; None if they are there already. Raises OSError if the process has
-        ended."""
+        """Queue a parcel and send it soon. Returns False, and drops the parcel, if too many are waiting. copied: a
+        CUDA event after which the parcel's tensors are on the CPU; None if they are there already. Raises OSError if
+        the writing process has ended."""
         if len(self._waiting) >= MOST_WAITING:
             return False
         self._waiting.append((copied, parcel))
@@ -68,7 +69,8 @@ class RecordPipe:
         return True
 
     def _flush(self) -> None:
-        """Send as much as the pipe takes and the device has finished."""
+        """Send waiting parcels. Stop when the pipe is full, or when the next parcel's tensors are still being copied
+        from the GPU."""
         while True:
             if not self._unsent:
                 if not self._waiting or not _there(self._waiting[0][0]):
@@ -82,7 +84,8 @@ class RecordPipe:
             self._unsent = self._unsent[sent:]
 
     def _send_left(self) -> None:
-        """Send the waiting parcels, even if no further step comes."""
+        """Keep sending until no parcel waits, so that the last parcels are sent even if no further step comes; runs in
+        a thread."""
         try:
             while self._waiting or self._unsent:
                 time.sleep(0.1)
@@ -97,7 +100,7 @@ def _there(copied) -> bool:
 
 
 def _plain(parcel: dict | tuple) -> dict | tuple:
-    """The parcel with its tensors as arrays."""
+    """The parcel with NumPy arrays in place of tensors."""
     if isinstance(parcel, tuple):
         return parcel
     return {

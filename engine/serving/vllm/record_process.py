@@ -1,7 +1,8 @@
-"""The process that writes the records: it reads parcels from standard input, and writes one growing file per request.
+"""The process that writes the records: it receives parcels (the data of one step of a batch of requests) on standard
+input, and writes one growing file per request.
 
-A line is one write, so that every file ends with a whole line even if a process is killed. Once the size limit is
-reached, all records end, and no new one begins.
+Each line is written by a single write, so every file ends with a whole line even if a process is killed. Once the
+folder's size limit is reached, all records are ended, and no new record is begun.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from pathlib import Path
 from engine.serving.vllm.request_record import RequestRecord, Words
 
 MOST_OPEN = 500
-"""The most records that grow at once; further requests are not recorded."""
+"""The most requests that are recorded at the same time; further requests are not recorded."""
 MOST_RECORD = 8_000_000
-"""The most bytes of one record, which is the limit of the page."""
+"""The most bytes of one record, because Draftscope's page accepts no larger file."""
 
 
 class RecordFolder:
-    """A folder and its unfinished records. most: the most bytes of all records in the folder together."""
+    """The folder of the records, with those that are still growing. most: the most bytes of all records in the folder
+    together."""
 
     def __init__(self, folder: str, most: int, about: dict, words: Words) -> None:
         self._folder, self._about, self._words = Path(folder), about, words
@@ -35,7 +37,7 @@ class RecordFolder:
         self._full = False
 
     def take(self, parcel: dict) -> None:
-        """Write the steps of a parcel to their records."""
+        """Add the steps in a parcel to the records of their requests."""
         for name in parcel["ended"]:
             self._close(name)
         for begun in parcel["begun"]:
@@ -69,8 +71,9 @@ class RecordFolder:
             path.unlink()
 
     def _write(self, name: str, line: str, last: bool = False) -> bool:
-        """Write a line to a record. Returns whether there was room for it, besides the summaries of all records. last:
-        the line is a summary, for which room was reserved."""
+        """Write a line to a record. Returns False if the line was not written, because it would exceed a size limit,
+        or because the disk is full. Room for the summaries of all open records always stays reserved. last: the line
+        is one of these summaries."""
         record, file, size = self._open[name]
         data = line.encode("utf-8", "replace")
         reserved = 0 if last else self._ends + len(data)
@@ -107,15 +110,16 @@ class RecordFolder:
 
 
 def file_name(request: str, when: float) -> str:
-    """A file name from the time and from the characters of the request's id that are safe in one; a client may choose
-    the id."""
+    """A name for a record's file, made of the time and of those characters of the request's id that are safe in a file
+    name, because a client can choose the id freely."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(when))
     plain = re.sub(r"[^A-Za-z0-9-]+", "-", request).strip("-")[:60]
     return f"{stamp}-{plain}-{zlib.crc32(f'{request} {when}'.encode()):08x}.ndjson"
 
 
 def steps_of(parcel: dict):
-    """Yields each recorded request of a batch with its part of the step; nothing for a parcel without a step."""
+    """Yields, for each recorded request of a parcel, the request's id and its share of the step's data. Yields nothing
+    for a parcel without a step."""
     names = parcel.get("names", [])
     written = parcel["written"].tolist() if names else []
     counts = parcel.get("counts") or [0] * len(names)

@@ -1,7 +1,7 @@
-"""The plugin that vLLM loads (entry point group ``vllm.general_plugins``). It does nothing unless ``DRAFTSCOPE_RECORD``
-names a folder.
+"""The plugin through which vLLM starts the recording (entry point group ``vllm.general_plugins``). It does nothing
+unless ``DRAFTSCOPE_RECORD`` names a folder.
 
-If it fails, it writes one line to vLLM's log, and recording ends; no request fails.
+If the recorder fails, it writes one line to vLLM's log and stops recording; the requests themselves go on.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ USUAL_BYTES = 256_000_000
 
 class RecordSettings(NamedTuple):
     """The recorder's settings.
-    folder: holds the records. most_bytes: limit for all records in the folder together. share: the share of requests
-    that are recorded, above 0 and at most 1."""
+    folder: where the records are written. most_bytes: limit for all records in the folder together. share: the share
+    of requests that are recorded, above 0 and at most 1."""
 
     folder: str
     most_bytes: int
@@ -29,8 +29,8 @@ class RecordSettings(NamedTuple):
 
 
 def settings_of(environment: Mapping[str, str]) -> RecordSettings | None:
-    """The settings in the environment; None if nothing is to be recorded. Raises ValueError, one sentence, for an
-    invalid number."""
+    """The recorder's settings in these environment variables; None if they ask for no recording. Raises ValueError,
+    one sentence, for an invalid number."""
     folder = environment.get(FOLDER, "")
     if not folder:
         return None
@@ -47,7 +47,8 @@ def settings_of(environment: Mapping[str, str]) -> RecordSettings | None:
 
 
 def register() -> None:
-    """Called by vLLM in each of its processes. A worker begins to record once it has its model runner."""
+    """Called by vLLM in each of its processes. A worker process begins to record after it has loaded its model
+    runner."""
     try:
         settings = settings_of(os.environ)
         if settings is None:
@@ -70,8 +71,8 @@ def register() -> None:
 
 
 def attach(worker, settings: RecordSettings) -> None:
-    """Record the steps of this worker's model runner, if it speculates and is the first of the workers that share the
-    model."""
+    """Begin to record the steps of this worker's model runner. Nothing is recorded if the server does not speculate,
+    or if another worker records the same model (``_is_first``)."""
     try:
         if worker.vllm_config.speculative_config is None:
             log.warning("Draftscope records nothing: this server does not speculate.")
@@ -92,15 +93,15 @@ def attach(worker, settings: RecordSettings) -> None:
 
 
 def _is_first(worker) -> bool:
-    """Whether this is the first of the processes that hold the last stage of a model; they all sample the same
-    tokens."""
+    """Whether this worker is the first of those that hold the last pipeline stage of a model. All of these sample the
+    same tokens, so one of them is enough."""
     parallel = worker.vllm_config.parallel_config
     last_stage = worker.rank // parallel.tensor_parallel_size == parallel.pipeline_parallel_size - 1
     return last_stage and worker.rank % parallel.tensor_parallel_size == 0
 
 
 def about(runner) -> dict:
-    """The facts that all records of a server share. tokenizer: name or folder, and revision."""
+    """Facts about the server that are the same in all records. tokenizer: (name or folder, revision)."""
     from vllm import __version__
 
     model, speculative = runner.model_config, runner.speculative_config

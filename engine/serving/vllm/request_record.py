@@ -1,6 +1,7 @@
-"""The trace of one request to vLLM, line by line (engine/trace/schema.json).
+"""Makes the trace of one request to vLLM, line by line (engine/trace/schema.json).
 
-Drafts are chains. A text ends where vLLM ends it. Tokens that the sampler kept beyond the end are shown as ignored.
+All drafts are shown as chains. A text ends where vLLM ends it. Drafted tokens that the sampler accepted beyond that
+end have the status "ignored".
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ FAMILIES |= dict.fromkeys(("dflash", "dspark"), "diffusion")
 FAMILIES |= dict.fromkeys(("draft_model", "custom_class"), "chain")
 """Family of a drafter by vLLM's method; all other methods are heads."""
 SPARE = 6000
-"""The most bytes of a summary besides its text."""
+"""The most bytes of a summary line, apart from the text in it."""
 
 
 class Words:
-    """Token ids as text. Without a tokenizer, a token is shown by its number."""
+    """Turns token ids into text. If the tokenizer cannot be loaded, a token is shown by its id."""
 
     def __init__(self, name: str, revision: str | None) -> None:
         try:
@@ -36,7 +37,7 @@ class Words:
 
 
 class Numbers:
-    """Replaces ``engine.core.detokenizer.Place`` where there is no tokenizer."""
+    """Stands in for ``engine.core.detokenizer.Place`` if there is no tokenizer: the text of a token is its id."""
 
     rest = ""
 
@@ -48,7 +49,7 @@ class Numbers:
 
 
 class RequestRecord:
-    """The record of one request. begun: the data that ``StepTaps`` noted at its beginning. about: facts that all
+    """The trace of one request. begun: the data that ``StepTaps`` noted when the request began. about: facts that all
     requests of the server share."""
 
     def __init__(self, begun: dict, about: dict, words: Words) -> None:
@@ -113,8 +114,8 @@ class RequestRecord:
         )
 
     def step(self, step: dict) -> str:
-        """The line of a step; call ``keep`` or ``drop`` afterwards. "" if the step wrote nothing of this text. step:
-        the request's part of a parcel."""
+        """The line of a step; "" if the step wrote no token of this request. After each line, ``keep`` or ``drop``
+        must be called. step: the request's share of a parcel."""
         spent = {stage: step["milliseconds"][stage] for stage in ("draft", "verify", "judge")}
         if step["discarded"] or self._stop is not None or not step["written"]:
             self._prefill += sum(spent.values())  # a part of the prompt was read
@@ -133,12 +134,13 @@ class RequestRecord:
         return _line(line)
 
     def keep(self) -> None:
-        """Count the last step, whose line has been written."""
+        """Add the last step to the totals, because its line has been written."""
         self._totals.add(self._line)
         self._beyond += self._over
 
     def drop(self) -> None:
-        """Discard the last step, whose line was not written; the text ends before that step."""
+        """Leave the last step out of the totals, because its line could not be written; the trace then ends before
+        that step."""
         self._stop = None
 
     def _outcome(self, step: dict) -> dict:
@@ -180,7 +182,8 @@ class RequestRecord:
         }
 
     def _within(self, written: list[int]) -> list[int]:
-        """The tokens up to the end of the text, found as in vLLM's ``check_stop``."""
+        """The written tokens up to the end of the text, if the text ends among them. The end is found by the same
+        conditions as in vLLM's ``check_stop``."""
         begun, prompt = self._begun, len(self._begun["prompt"])
         for count, token in enumerate(written, 1):
             size = self._totals.new_tokens + count
@@ -197,7 +200,8 @@ class RequestRecord:
         return written
 
     def _faces(self, drafted: list[int]) -> tuple[list[str], list]:
-        """The face of each drafted token, and the end of the text before each."""
+        """Two lists. The first has the text by which each drafted token is shown. The second has the decoder's state
+        before each drafted token, and one more for the state after the last."""
         faces, ends = [], [self._end]
         for token in drafted:
             _, face, end = ends[-1].add(token)
@@ -206,8 +210,8 @@ class RequestRecord:
         return faces, ends
 
     def _judgement(self, step: dict, node: int, kept: bool) -> dict:
-        """The judgement that vLLM made: at temperature 0 by the target's favourite, otherwise with a coin against p ÷
-        q."""
+        """How vLLM judged a drafted token: at temperature 0 by whether it is the target's likeliest token, otherwise
+        by comparing a random number with p ÷ q."""
         if self._about["rule"] == "synthetic":
             return _judgement(node, "synthetic", None, None, float(kept), None)
         if self._begun["temperature"] == 0:
@@ -218,7 +222,8 @@ class RequestRecord:
         return _judgement(node, rule, _short(p), _short(q), accept or 0.0, step["coins"][node])
 
     def _distribution(self, step: dict, node: int, drafted: int, end) -> dict:
-        """p and q before a drafted token: the likeliest tokens, and the drafted token."""
+        """The entry of "distributions" for a drafted token: p and q of the likeliest tokens and of the drafted token.
+        end: the decoder's state before the token."""
 
         def few(name: str) -> list:
             values = step.get(f"top_{name}")
@@ -237,13 +242,14 @@ class RequestRecord:
         return {"node": node - 1, "p": few("p"), "q": few("q"), "residual": []}
 
     def summary_line(self) -> str:
-        """The summary line. A request that vLLM ended for a reason other than its tokens counts as cancelled."""
+        """The summary line. If vLLM ended the request for a reason other than its tokens, the line says
+        "cancelled"."""
         summary = self._totals.summary(self._stop or "cancelled")
         return _line(summary | {"beyond_end": self._beyond})
 
 
 def _last(name: str) -> str:
-    """The last part of a path or of a name with an owner."""
+    """The last component of a path, or the model's name without its owner."""
     return name.rstrip("/").rpartition("/")[2]
 
 

@@ -1,8 +1,9 @@
-"""Reads each step of a vLLM worker where the step is judged.
+"""Observes each step of a vLLM worker at the rejection sampler, where drafted tokens are judged.
 
-vLLM's rejection sampler receives the drafted tokens of all requests in one row, the target's logits for each of them
-after temperature, truncation and masks, and q if the drafter has one. It treats all drafters alike, so no drafter is
-touched. Only the part of p and q that a trace shows leaves the device; everything else is done in another process.
+The sampler receives the drafted tokens of all requests one after another, the target's logits for each of them (after
+temperature, truncation and masks), and q if the drafter has one. It is the same for all drafters, so the drafters
+themselves need not be observed. Only the few numbers of p and q that a trace shows are copied from the device. All
+further work is done in another process.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from engine.serving.vllm.record_pipe import RecordPipe
 
 log = logging.getLogger("vllm.draftscope")
 TOP = 8
-"""The number of tokens shown of each distribution, as in every trace."""
+"""The number of likeliest tokens that are recorded of each distribution, as in every trace."""
 BLOCK = 32
-"""The number of tokens in a block; see ``likeliest``."""
+"""The number of neighbouring tokens that form a block; ``likeliest`` first computes the maximum of each block."""
 
 
 class StepTaps:
-    """Observers on the methods of one model runner (``vllm.v1.worker.gpu_model_runner.GPUModelRunner``)."""
+    """Wraps methods of one model runner (``vllm.v1.worker.gpu_model_runner.GPUModelRunner``), and functions of the
+    sampler, with observers that note the data of each step."""
 
     def __init__(self, runner, pipe: RecordPipe, share: float) -> None:
         """share: the share of requests that are recorded."""
@@ -61,8 +63,8 @@ class StepTaps:
     def _around(
         self, work: Callable, before: Callable | None = None, after: Callable | None = None
     ):
-        """``work`` with an observer: before(*arguments) is called first, or after(result, seconds, *arguments)
-        afterwards."""
+        """Return ``work`` wrapped with observers. before(*arguments) is called before ``work``, and after(result,
+        seconds, *arguments) after it; either may be None."""
 
         @functools.wraps(work)
         def watched(*given, **named):
@@ -97,7 +99,7 @@ class StepTaps:
             self._post({})
 
     def _begin(self, *_, **__) -> None:
-        """A batch is about to be sampled: note its requests."""
+        """Called before a batch is sampled: decides for each new request of the batch whether to record it."""
         self._sampling, self._judged, self._coins = True, {}, None
         batch = self._runner.input_batch
         for name in batch.req_ids[: batch.num_reqs]:
@@ -105,7 +107,8 @@ class StepTaps:
                 self._meet(name)
 
     def _meet(self, name: str) -> None:
-        """Decide whether to record a request that is seen for the first time, or again after steps of it were lost."""
+        """Decide whether to record a request that is in no list yet, and note its prompt and settings if so. A request
+        that has already written tokens is not recorded."""
         state = self._runner.requests[name]
         params, prompt = state.sampling_params, state.prompt_token_ids
         chosen = zlib.crc32(name.encode()) < self._share * 2**32
@@ -136,9 +139,10 @@ class StepTaps:
     def _judge(
         self, written: Tensor, _seconds: float, drafted, counts, _most, _sums, q, logits, *_, **__
     ) -> None:
-        """Note the data of the sampler's call. written: [B, K + 1]. drafted: [N]. counts: the number of drafted tokens
-        of each request.
-        q: [N, V] or None. logits: [N, V]."""
+        """Called after the rejection sampler: notes its inputs and its result.
+        written: [B, K + 1], the result for B requests with at most K drafted tokens each, filled up with negative
+        numbers. drafted: [N], the drafted tokens of all requests. counts: the number of drafted tokens of each
+        request. q: [N, V] or None. logits: the target's, [N, V]."""
         if not (self._sampling and self._recorded):
             return  # vLLM warms up, or nobody is recorded
         self._judged = {"drafted": drafted.int(), "counts": list(counts), "coins": self._coins}
@@ -164,13 +168,15 @@ class StepTaps:
             self._judged["top_q"] = q.gather(1, tokens).float()
 
     def _own_rows(self, logits: Tensor, rows: Tensor) -> Tensor:
-        """A copy of these rows in a reused buffer, because new memory pages cost more than the copy."""
+        """A copy of the logits at the indices ``rows``. It lies in a buffer that is used again in every step, because
+        touching new memory costs more than the copy."""
         if self._rows is None or len(self._rows) < len(rows):
             self._rows = logits.new_empty(len(logits), logits.shape[-1])
         return torch.index_select(logits, 0, rows, out=self._rows[: len(rows)])
 
     def _walked(self, written: Tensor, counts: list[int]) -> list[int]:
-        """The rows of recorded requests in which a token was kept or refused."""
+        """The indices of the rows of logits at which a drafted token was judged (accepted or refused), for recorded
+        requests only. written, counts: as in ``_judge``."""
         batch, rows, start = self._runner.input_batch, [], 0
         lengths = (written >= 0).sum(1).tolist()
         for name, count, length in zip(batch.req_ids, counts, lengths, strict=False):
@@ -183,7 +189,7 @@ class StepTaps:
         self._drafting = seconds
 
     def _end(self, output, seconds: float, *_, **__) -> None:
-        """The batch has been sampled: post its step."""
+        """Called after a batch was sampled: sends the data of the step."""
         self._sampling = False
         batch = self._runner.input_batch
         names = list(batch.req_ids[: batch.num_reqs])
@@ -225,8 +231,9 @@ class StepTaps:
 
 
 def likeliest(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Returns ``logits.topk(count)`` of each row [N, V], in a fifth of its time on a CPU: the ``count`` greatest
-    numbers lie in the ``count`` blocks with the greatest maxima."""
+    """The same as ``logits.topk(count)`` for each row of [N, V], but five times as fast on a CPU. It searches only the
+    ``count`` blocks of neighbouring tokens with the greatest maxima, because these must contain the ``count`` greatest
+    numbers."""
     size = logits.shape[-1] // BLOCK * BLOCK
     if size < 2 * count * BLOCK:
         return logits.topk(min(count, logits.shape[-1]), -1)
@@ -239,5 +246,5 @@ def likeliest(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 
 def _copied(value: Tensor) -> Tensor:
-    """A copy on the CPU; from a GPU it is complete only after the device's pending work."""
+    """A copy of a tensor on the CPU. A copy from a GPU is complete only when the GPU has finished its pending work."""
     return value.to("cpu", non_blocking=True) if value.is_cuda else value.detach().clone()

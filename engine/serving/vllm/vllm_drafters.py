@@ -1,13 +1,15 @@
-"""Drafters of this repository inside vLLM, named by their class:
+"""Drafters of this repository that run inside vLLM. The command line of vLLM names one by its class:
 
     --speculative-config '{"method": "custom_class", "model": "engine.serving.vllm.Suffix", "num_speculative_tokens": 8}'
 
-vLLM makes one object. After each step it requests a draft for every running request (``propose``), a chain, which it
-judges as fixed guesses, so the texts are the same as without drafts. Of a tree, the likeliest branch is handed over.
+vLLM makes one object of the class. After each step it calls ``propose``, which drafts a chain for every running
+request. vLLM judges the drafted tokens as if each had been proposed with certainty (q one-hot), so the texts have the
+same law as without drafts. If the method drafts a tree, its likeliest branch is used.
 
-Requests come without names. Each is recognised by its tokens before the step, which its drafter has seen. If a
-drafter's text does not come again, the drafter is closed: its request has ended, or will begin anew. Whatever a method
-learns from one request serves all.
+vLLM does not say which request is which. So each request is recognised by its tokens: they must equal the text that
+one of the drafters has seen, plus the tokens of the last step. If no request has a drafter's text any more, the
+request has ended or was preempted, and the drafter is closed. All requests share one memory, so a method may use for
+one request what it learned from another.
 """
 
 from collections.abc import Sequence
@@ -33,7 +35,7 @@ from engine.methods.token_recycling.drafter import TokenRecyclingDrafter
 
 
 class VllmDrafter:
-    """The object that vLLM calls, for one method with its default options."""
+    """The object that vLLM calls, for one method of this repository with its default options."""
 
     method: ClassVar[type[Drafter]]
     learns_from_logits: ClassVar[bool] = False
@@ -49,7 +51,8 @@ class VllmDrafter:
         self._logits: Tensor | None = None
 
     def load_model(self, target: torch.nn.Module) -> None:
-        """Record the target's logits of each pass, if the method learns from them."""
+        """Called by vLLM with the loaded target. If the method learns from logits, wrap the target so that the logits
+        of each pass are stored."""
         if not self.learns_from_logits:
             return
         compute = target.compute_logits
@@ -67,9 +70,9 @@ class VllmDrafter:
         token_ids_cpu: np.ndarray,
         slot_mappings: object = None,
     ) -> list[list[int]]:
-        """Drafted tokens for each request. sampled_token_ids: the tokens that the step added to each request; empty
-        while its prompt is being read. num_tokens_no_spec: [R], the lengths of the texts. token_ids_cpu: [R, T], their
-        tokens."""
+        """The drafted tokens for each of R requests. sampled_token_ids: for each request, the tokens that the last
+        step added; empty as long as the target has not finished the pass over the prompt. num_tokens_no_spec: [R], the
+        lengths of the texts. token_ids_cpu: [R, T], the tokens of the texts."""
         before, self._requests = self._requests, {}
         running: list[Request | None] = []
         for sampled, length, row in zip(
@@ -101,8 +104,9 @@ class VllmDrafter:
         return self.method.build(settings, self._models)
 
     def _rows(self, drafted: Sequence[int]) -> list[Tensor | None]:
-        """For each request, the target's logits after the root and each drafted token. None for all requests if the
-        numbers of rows do not agree, because vLLM has dropped drafted tokens or computed other logits since."""
+        """For each request, the target's logits after the root and after each drafted token. drafted: how many tokens
+        were drafted for each request. None for all requests if the stored logits have another number of rows, because
+        vLLM has dropped drafted tokens or has computed other logits in the meantime."""
         logits, self._logits = self._logits, None
         counts = [count + 1 for count in drafted]
         if logits is None or len(logits) != sum(counts):
@@ -111,18 +115,18 @@ class VllmDrafter:
 
 
 class Request:
-    """A request, its drafter, and its last draft."""
+    """One request, with its drafter and its last draft."""
 
     def __init__(self, drafter: Drafter, text: list[int], new: int, memory: Memory) -> None:
-        """new: the number of tokens at the end of the text that do not belong to the prompt."""
+        """new: how many tokens at the end of ``text`` were written after the prompt."""
         self.drafter, self._text = drafter, text
         self.drafted = DraftTree()
         prompt = tuple(text[: len(text) - new])
         drafter.begin(Start(prompt, Sampling(), Chance.of(0).drafting, memory=memory))
 
     def observe(self, sampled: list[int], logits: Tensor | None) -> None:
-        """Report a step to the drafter. sampled: the kept drafted tokens, and one more token. logits: [drafted + 1, V],
-        or None."""
+        """Tell the drafter how its last draft was judged. sampled: the accepted drafted tokens, and the final token of
+        the step. logits: the target's, [drafted + 1, V], or None."""
         kept = len(sampled) - 1
         final = "bonus" if kept == len(self.drafted) else "recovered"
         root, position = self._text[-1], len(self._text)
@@ -147,8 +151,8 @@ class Request:
 
 
 def likeliest_branch(tree: DraftTree) -> list[int]:
-    """The tokens of a branch: at every node it follows the child with the greatest q, or the first child if none has a
-    q."""
+    """The tokens of one branch of a tree. From the root on, it follows the child with the greatest q, or the first
+    child if the children have no q."""
     branch, place = [], ROOT
     while children := tree.children(place):
         place = max(children, key=lambda node: tree.q[node] or 0.0)
@@ -161,8 +165,8 @@ class Suffix(VllmDrafter):
 
 
 class SuffixHybrid(VllmDrafter):
-    """The suffix hybrid without its draft model. If fewer copied tokens are expected to be kept than half of the
-    draft's length, nothing is drafted."""
+    """The suffix hybrid without its draft model. It drafts nothing if the copied tokens that it expects to be accepted
+    are fewer than half of the longest draft."""
 
     method = SuffixHybridDrafter
 

@@ -1,7 +1,8 @@
-"""Makes conversations for a chat model: the user's requests, which a target answers. Drafters learn from the answers.
+"""Makes conversations for a chat model: only the user's turns. The target writes the answers later, and drafters learn
+from these answers.
 
-Every kind of request is a function of a random generator and of the ``Material`` that it may quote. Whether a
-conversation is held out is decided by a hash of its first request, like the examples of the generators.
+For every kind of request there is a function of a random generator and of the ``Material`` that the request may quote.
+Whether a conversation is held out depends on a hash of its first request, as for the examples of the generators.
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ class Conversation:
 
 
 def conversations(material: Material, seed: int, held_out: bool = False) -> Iterator[Conversation]:
-    """An endless stream of different conversations, the same for the same seed. No first request contains a shipped
-    prompt. held_out: whether all of them are held out, or none."""
+    """An endless stream of different conversations, the same for the same seed. No first request contains a prompt
+    that Draftscope ships. held_out: True: all of them are held out; False: none of them is."""
     rng = random.Random(f"conversations/{seed}/{held_out}")
     makers, weights = [*SHARES], [*SHARES.values()]
     seen: set[str] = set()

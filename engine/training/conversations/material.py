@@ -25,7 +25,7 @@ class Material:
 
     @classmethod
     def of(cls, texts: dict[str, list[str]], vocabulary: Vocabulary) -> Material:
-        """The material in these corpora. texts: source -> texts (``corpus.read_corpora``)."""
+        """The material in the texts of the corpora. texts: name of a source -> its texts (``corpus.read_corpora``)."""
         prose = [
             text
             for source in ("picture book", "fable", "simple tale", "fairytale", "tale", "story")
@@ -43,8 +43,8 @@ class Material:
         return cls(passages, sorted(set(sentences)), problems, programs, vocabulary)
 
     def passage(self, rng: random.Random, longest: int = LONGEST) -> str:
-        """A random passage of prose of at most ``longest`` characters. Without passages, a paragraph made from the
-        vocabulary, of any length."""
+        """A random passage of prose of at most ``longest`` characters. If the material has no passages, a paragraph of
+        any length is made from the vocabulary instead."""
         if not self.passages:
             return paragraph(rng, self.vocabulary, 3, 5)
         for _ in range(50):
@@ -60,7 +60,8 @@ class Material:
 
 
 def _passages(text: str) -> list[str]:
-    """The passages of a text: runs of whole paragraphs, of SHORTEST to LONGEST characters."""
+    """The passages of a text. Each consists of successive whole paragraphs, of SHORTEST to LONGEST characters
+    together."""
     runs, run = [], ""
     for part in re.split(r"\n\s*\n", text):
         part = " ".join(part.split())

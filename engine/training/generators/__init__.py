@@ -1,8 +1,9 @@
 """Generators of unlimited text: each module makes (prompt, answer) examples of one workload from a seeded random
 generator.
 
-A hash of its prompt decides whether an example is held out. Training drops held-out examples, and the shipped files in
-`presets/prompts` have only held-out examples. So training text and shipped prompts can never overlap.
+A hash of an example's prompt decides whether the example is held out. Training never uses held-out examples, and the
+shipped files in `presets/prompts` have only held-out examples. So no shipped prompt can occur in the training text of
+the generators.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ ALL_MAKERS = MAKERS | {"chat": chat.make} | DRILLS
 
 @dataclass(frozen=True)
 class Example:
-    """A document with its workload. A text of a corpus is an answer with an empty prompt."""
+    """A document and its workload. A text from a corpus has an empty prompt, and the whole text is the answer."""
 
     workload: str
     prompt: str
@@ -44,8 +45,8 @@ class Example:
 def examples(
     workload: str, seed: int, vocabulary: Vocabulary, held_out: bool = False
 ) -> Iterator[Example]:
-    """An endless stream of examples of one workload, the same for the same seed. held_out: whether all of them are held
-    out, or none."""
+    """An endless stream of examples of one workload, the same for the same seed. held_out: True: all of them are held
+    out; False: none of them is."""
     rng = random.Random(f"{workload}/{seed}")
     while True:
         prompt, answer = ALL_MAKERS[workload](rng, vocabulary)

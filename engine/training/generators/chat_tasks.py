@@ -40,12 +40,12 @@ def _named(word: str) -> str:
 
 
 def _subjects(text: str) -> list[str]:
-    """The different words of ``KNOWN`` in the first 250 characters of the text, in their order there."""
+    """The different words of ``KNOWN`` in the first 250 characters of the text, in the order in which they occur."""
     return list(dict.fromkeys(w for w in re.findall(r"\w+", text[:250]) if w in KNOWN))
 
 
 def story(rng: random.Random, vocabulary: Vocabulary) -> Turns:
-    """A request for a story about one or two words, and a story of the corpus that has these words at its beginning."""
+    """A request for a story about one or two words, with a story of the corpus whose beginning has these words."""
     while True:
         text = (
             rng.choice(vocabulary.stories)
@@ -166,8 +166,8 @@ def copy(rng: random.Random, vocabulary: Vocabulary) -> Turns:
 
 
 def record(rng: random.Random, vocabulary: Vocabulary) -> Turns:
-    """A request for a record, table, form or letter of the generator ``records``, in the words of its prompt or similar
-    words."""
+    """A request for a record, table, form or letter, as the generator ``records`` makes it, in that generator's
+    wording or similar words."""
     prompt, answer = rng.choice(
         [records.json_lines, records.json_lines, records.table, records.form, records.letter]
     )(rng, vocabulary)

@@ -1,5 +1,5 @@
-"""Examples of code: small Python functions made from frames. Names, operators and wording vary; the code is always
-right."""
+"""Examples of code: small Python functions made from templates (frames). Names, operators and wording vary; the code
+is always right."""
 
 from __future__ import annotations
 
@@ -161,16 +161,17 @@ WEIGHTS = [2, 5, 5, 3, 1, 1, 1, 2, 1, 1, 0.5, 2, 1, 1.5]
 
 
 def _function(rng: random.Random) -> tuple[str, str]:
-    """A random function, as (comment and signature, body)."""
+    """A random function, split into its comment with signature, and its body."""
     comment, signature, body = rng.choices(FRAMES, WEIGHTS)[0](rng)
     return f"# {comment}\ndef {signature}:", f"\n{body}"
 
 
 def make(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
-    """An example: a comment and a signature, and the body of the function. Sometimes the prompt has other functions
-    before the comment.
+    """An example whose prompt is a comment and a signature, and whose answer is the body of the function. Sometimes
+    the prompt has other, complete functions before the comment.
 
-    The prompt ends before the line break, because the tokenizer joins the line break with the indent.
+    The prompt ends before the line break, because the tokenizer joins a line break and the indent after it into one
+    token.
     """
     head, body = _function(rng)
     before = []

@@ -1,4 +1,4 @@
-"""Frames of Python functions with one or two arguments: conditions, loops over a range, short texts."""
+"""Templates (frames) of Python functions with one or two arguments: conditions, loops over a range, short texts."""
 
 from __future__ import annotations
 

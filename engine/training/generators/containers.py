@@ -1,4 +1,4 @@
-"""Frames of Python functions on lists and dictionaries."""
+"""Templates (frames) of Python functions on lists and dictionaries."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Examples of operations on texts and lists, in fixed formats: copy, reverse, sort, shuffle, replace, remove, number,
 join, repeat.
 
-A model must not learn copying word by word. So many sources are random words and digits, which only induction can
-repeat: to find the earlier occurrence of a token and repeat the token after it.
+A model should learn to copy in general, and not word by word. So many of the texts are random words and digits. These
+can only be repeated by induction: finding the earlier occurrence of a token, and writing the token that followed it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def sort(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
 
 
 def shuffle(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
-    """An example of shuffling a list, a task of ParallelBench. Any order is right, so the target's law is wide."""
+    """An example of shuffling a list, a task of ParallelBench. Any order is right, so the target should give many
+    tokens a considerable probability."""
     items = _items(rng, vocabulary, 3, 7)
     return f"Shuffle: {' '.join(items)}\nOutput:", f" {' '.join(rng.sample(items, len(items)))}"
 

@@ -1,5 +1,5 @@
-"""The small English vocabulary of the generators, sentences made from it, and the rule by which prompts are held
-out."""
+"""The small English vocabulary of the generators, sentences made from it, and the rule that decides which prompts are
+held out."""
 
 from __future__ import annotations
 
@@ -86,7 +86,8 @@ def with_article(word: str) -> str:
 
 
 def sentence(rng: random.Random, vocabulary: Vocabulary) -> str:
-    """A random sentence, made from a frame; if the vocabulary has sentences, half of the time one of these instead."""
+    """A random sentence made from a template. If the vocabulary has sentences, one of these is returned half of the
+    time instead."""
     if vocabulary.sentences and rng.random() < 0.5:
         return rng.choice(vocabulary.sentences)
     name, other = rng.sample(NAMES, 2)
@@ -112,8 +113,8 @@ def paragraph(rng: random.Random, vocabulary: Vocabulary, low: int, high: int) -
 
 
 def word_list(rng: random.Random, vocabulary: Vocabulary, count: int) -> list[str]:
-    """Up to ``count`` different words, all from one random list: of one kind, of all kinds, or of the whole vocabulary.
-    Random words teach copying itself."""
+    """Up to ``count`` different words, all drawn from one source: words of one kind, words of all kinds, or the whole
+    vocabulary. Lists of unrelated words teach copying itself."""
     pool = rng.choice(
         [ANIMALS, THINGS, FOODS, COLOURS, NAMES, WORDS, vocabulary.words, vocabulary.words]
     )

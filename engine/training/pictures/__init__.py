@@ -1,2 +1,2 @@
 """The image family: this package draws small pictures of digits, codes them as tokens, and trains a model that writes
-them."""
+such pictures."""

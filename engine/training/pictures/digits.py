@@ -1,8 +1,8 @@
 """Draws pictures of digits that look handwritten, and codes pictures as tokens.
 
-A digit has a few strokes, which are varied at random, so no two pictures are equal. In the tokens of a picture, the
-digit comes first, then a token for each patch of pixels. Every possible patch has its own token, so the coding is
-exact. The text of a patch is its pixels as shades, so that a terminal can show the picture.
+A digit has a few strokes, which are varied at random, so no two pictures are equal. A picture is coded as the token of
+its digit and then one token for each patch of pixels. Every possible patch has its own token, so the coding loses
+nothing. The text of a patch's token shows its pixels as shades, so a terminal can show the picture.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ VOCABULARY = FIRST_DIGIT + 10
 
 
 def _arc(x: float, y: float, wide: float, high: float, start: float, end: float, points: int = 9):
-    """Points of an arc, [points, 2], on an ellipse around (x, y). start, end: angles in turns, clockwise from the
-    right."""
+    """Points of an arc, [points, 2], on an ellipse around (x, y). start, end: angles as shares of a full turn,
+    clockwise from the right."""
     angles = np.linspace(start, end, points) * 2 * math.pi
     return np.stack([x + wide * np.cos(angles), y + high * np.sin(angles)], -1)
 
@@ -87,8 +87,8 @@ _PIXELS = np.stack(np.meshgrid(_AXIS, _AXIS), -1)  # [SIDE, SIDE, 2], x and y of
 
 
 def _distance(points: np.ndarray) -> np.ndarray:
-    """The distance of each pixel to the line through the points, [SIDE, SIDE]. points: [P, 2], joined by straight
-    segments."""
+    """The distance of each pixel to a line, [SIDE, SIDE]. points: the line, as [P, 2] points that are joined by
+    straight segments."""
     start, along = points[:-1], np.diff(points, axis=0)
     offset = _PIXELS[:, :, None] - start
     share = (offset * along).sum(-1) / np.maximum((along**2).sum(-1), 1e-12)
@@ -97,7 +97,7 @@ def _distance(points: np.ndarray) -> np.ndarray:
 
 
 def tokens_of(pictures: np.ndarray) -> np.ndarray:
-    """The tokens of the patches of pictures [N, SIDE, SIDE] -> [N, places], row by row."""
+    """The tokens of pictures, [N, SIDE, SIDE] -> [N, number of patches], row by row."""
     patch, places = PICTURE.patch, SIDE // PICTURE.patch
     cut = pictures.reshape(-1, places, patch, places, patch).swapaxes(2, 3)
     weights = LEVELS ** np.arange(patch * patch)[::-1]
@@ -105,7 +105,8 @@ def tokens_of(pictures: np.ndarray) -> np.ndarray:
 
 
 def picture_tokenizer() -> PreTrainedTokenizerFast:
-    """The tokenizer of the family. Its words are the patches and the ten digits; every other word means "any digit"."""
+    """The tokenizer of the family. Its vocabulary has the patches and the ten digits; every other word becomes a token
+    that means "any digit"."""
     words = ["".join(SHADES[level] for level in PICTURE.pixels(n)) for n in range(PICTURE.count)]
     words += [END, ANY, *"0123456789"]
     model = Tokenizer(WordLevel({word: token for token, word in enumerate(words)}, unk_token=ANY))

@@ -61,8 +61,8 @@ def picture_config(**changes) -> LlamaConfig:
 
 
 def batch(index: int, seed: int, rows: int = ROWS) -> Tensor:
-    """A batch of pictures as tokens, [rows, 1 + places + 1]: the token of the digit, or of any digit; the patches; the
-    end token. It depends only on index, seed and rows."""
+    """A batch of ``rows`` pictures as tokens. A row has the token of its digit (or the token for any digit), then the
+    tokens of the patches, then the end token. The batch depends only on index, seed and rows."""
     generator = np.random.default_rng((seed, index))
     digits = generator.integers(0, 10, rows)
     pictures = tokens_of(draw(digits, generator))
@@ -72,7 +72,7 @@ def batch(index: int, seed: int, rows: int = ROWS) -> Tensor:
 
 
 def loss_of(model, tokens: Tensor) -> Tensor:
-    """The model's loss on a batch, in nats per token, over the patches and the end token."""
+    """The model's loss on a batch, in nats per token, over the tokens of patches and the end tokens."""
     logits = model(tokens[:, :-1]).logits.float()
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
 

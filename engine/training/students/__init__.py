@@ -1,4 +1,5 @@
-"""Finds the recipes in the folders of the methods: students, by key, and other recipes of parts."""
+"""Finds the recipes in the folders of the methods. Some are students, each with a key; the others make parts without
+training them."""
 
 from __future__ import annotations
 
@@ -15,21 +16,21 @@ from engine.training.student import Student
 
 @cache
 def students() -> dict[str, type[Student]]:
-    """Key -> the ``STUDENT`` of the recipe in the method's folder, for methods of this repository."""
+    """Key -> the ``STUDENT`` in the recipe of a method's folder, for the methods in this repository."""
     return {key: module.STUDENT for key, module in modules("recipe") if hasattr(module, "STUDENT")}
 
 
 @cache
 def other_recipes() -> dict[str, Callable[[argparse.Namespace], None]]:
-    """Key -> the function ``recipe`` in the method's folder, for parts that are not trained by a student. Its docstring
-    is its line of help."""
+    """Key -> the function ``recipe`` in a method's folder, for parts that no student trains. The function's docstring
+    is its line in the help text."""
     return {key: module.recipe for key, module in modules("recipe") if hasattr(module, "recipe")}
 
 
 @cache
 def outside_students() -> tuple[dict[str, type[Student]], dict[str, str]]:
-    """Key -> student, for methods from outside; and key -> a sentence with the reason, for methods whose recipe cannot
-    be used."""
+    """Two dictionaries for methods that are installed from outside this repository: key -> student; and, for methods
+    whose recipe cannot be used, key -> a sentence with the reason."""
     usable, reasons = {}, {}
     for key, folder in outside_folders().items():
         if (folder / "recipe.py").is_file():

@@ -1,10 +1,11 @@
-"""Base class of students whose part reads a block drafter's last hidden states.
+"""The base class of students whose part uses the last hidden states of a block drafter (a diffusion drafter that fills
+a block of mask tokens in one pass).
 
-A lesson has random blocks of the target's text, which the frozen block drafter reads. The accepted length is that of a
-chain whose places are filled from left to right.
+A lesson is cut into random blocks of the target's text, on which the frozen block drafter runs. The accepted length is
+that of a chain whose positions are filled from left to right.
 
-Letters in shapes: S windows, T tokens of each, A blocks of a window, L places of a block, H hidden size, V vocabulary, C
-candidates.
+Letters in shapes: S windows, T tokens of each, A blocks of a window, L drafted positions of a block, H hidden size, V
+vocabulary, C candidates.
 """
 
 from __future__ import annotations
@@ -31,10 +32,13 @@ AT_ONCE = 64  # how many blocks of a text are measured at once
 
 
 class Blocks(NamedTuple):
-    """Blocks of a lesson. hidden: the block drafter's hidden states [S, A, L, H]. logits: the block drafter's, [S, A,
-    L, V]. befores: int64 [S, A, L], the text's token before each place, 0 beyond the end of the text. text: int64 [S,
-    A, L], the text's token at each place, -1 beyond the end. teacher: the target's logits for each place, [S, A, L, V].
-    counts: bool [S, A, L], whether a place counts."""
+    """The blocks of a lesson.
+
+    hidden: the block drafter's hidden states, [S, A, L, H]. logits: the block drafter's, [S, A, L, V]. befores: int64
+    [S, A, L], the text's token before each position; 0 beyond the end of the text. text: int64 [S, A, L], the text's
+    token at each position; -1 beyond the end. teacher: the target's logits for each position, [S, A, L, V]. counts:
+    bool [S, A, L], whether a position enters the loss.
+    """
 
     hidden: Tensor
     logits: Tensor
@@ -45,14 +49,14 @@ class Blocks(NamedTuple):
 
 
 class BlockStudent(Student):
-    """Base class of students that learn beside a frozen block drafter."""
+    """Base class of students whose part works with the outputs of a frozen block drafter."""
 
     muon_rate = 0.01
     adam_rate = 5e-3
 
     def __init__(self, target, settings, denoiser: DFlashModel, digest: str | None) -> None:
-        """denoiser: the block drafter. digest: of its folder. Raises UserError if the block drafter has a trimmed
-        head."""
+        """denoiser: the block drafter. digest: of the block drafter's folder. Raises UserError if the block drafter's
+        head lacks some of the target's tokens."""
         super().__init__(target, settings)
         if denoiser.config.draft_vocab_size:
             raise UserError(
@@ -70,12 +74,12 @@ class BlockStudent(Student):
 
     @abstractmethod
     def scores(self, part, blocks: Blocks) -> tuple[Tensor, Tensor | None]:
-        """The scores [S, A, L, C] by which each place picks its token, given the text's token before the place; and the
-        candidates, int64 [S, A, L, C], to which the scores belong. candidates None: all tokens, C = V."""
+        """For each position, the part's scores of its candidates, [S, A, L, C], given the text's token before the
+        position; and the candidates, int64 [S, A, L, C]. If the latter is None, all tokens are candidates, C = V."""
 
     @torch.no_grad()
     def blocks(self, lesson: Lesson, anchors: Tensor) -> Blocks:
-        """The blocks of a lesson behind roots at these places. anchors: int64 [S, A]."""
+        """The blocks of a lesson after roots at these positions. anchors: int64 [S, A]."""
         config, tokens = self.denoiser.config, lesson.tokens
         roots, embedding = tokens.gather(1, anchors), self.target.get_input_embeddings()
         masked = block_embeddings(embedding, roots, config.block_size, config.mask_token_id)
@@ -103,8 +107,8 @@ class BlockStudent(Student):
         return self.blocks_loss(part, self.blocks(lesson, anchors.to(lesson.tokens.device)))
 
     def blocks_loss(self, part, blocks: Blocks) -> Tensor:
-        """The weighted mean, over the places that count, of KL(p || q) plus the total variation, where q is the part's
-        law. The weight of a place is the chance that the block drafter's tokens at all places before it are accepted
+        """The weighted mean of KL(p || q) plus the total variation, over the positions that enter the loss; q is the
+        part's law, p the target's. The weight of a position is the chance that a draft gets as far as this position
         (``survival``)."""
         scores, candidates = self.scores(part, blocks)
         teacher = blocks.teacher if candidates is None else blocks.teacher.gather(-1, candidates)
@@ -123,8 +127,8 @@ class BlockStudent(Student):
         return lengths
 
     def right(self, part, blocks: Blocks) -> Tensor:
-        """Whether the part's likeliest token at each place, after the text's token before it, is the text's token, bool
-        [S, A, L]."""
+        """For each position, whether the part's likeliest token, given the text's token before it, is the text's
+        token, bool [S, A, L]."""
         scores, candidates = self.scores(part, blocks)
         best = scores.argmax(-1)
         if candidates is not None:
@@ -134,8 +138,8 @@ class BlockStudent(Student):
 
 @torch.no_grad()
 def survival(blocks: Blocks) -> Tensor:
-    """For each place, [S, A, L], the chance that tokens drawn from the block drafter's own law are accepted at all
-    places before it, at temperature 1."""
+    """For each position, [S, A, L], the chance at temperature 1 that the target accepts all tokens before it, if these
+    are drawn from the block drafter's own law."""
     p, q = blocks.teacher.float().softmax(-1), blocks.logits.float().softmax(-1)
     kept = torch.minimum(p, q).sum(-1)
     return F.pad(kept[..., :-1].cumprod(-1), (1, 0), value=1.0)
@@ -143,8 +147,8 @@ def survival(blocks: Blocks) -> Tensor:
 
 @torch.no_grad()
 def principal(rows: Tensor, rank: int) -> Tensor:
-    """An initial code of ``rank`` numbers for each token, [V, rank]: the principal components of the embeddings
-    ``rows`` [V, H], scaled to standard deviation 1. If rank exceeds H, the other numbers are random."""
+    """Initial codes of ``rank`` numbers for each token, [V, rank]: the principal components of the embeddings ``rows``
+    [V, H], scaled to standard deviation 1. If rank exceeds H, the remaining numbers are random."""
     codes = torch.randn(len(rows), rank, device=rows.device)
     centred = (rows - rows.mean(0)).float()
     axes = torch.svd_lowrank(centred, q=min(rank, *rows.shape), niter=4)[2]

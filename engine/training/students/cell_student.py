@@ -1,6 +1,7 @@
-"""Base class of students that train an EAGLE cell, with the loss of EAGLE-1 and 2 or with EAGLE-3's training-time test.
+"""The base class of students that train an EAGLE cell, with the loss of EAGLE-1 and 2 or with EAGLE-3's training-time
+test.
 
-The cell may be new, or one that goes on learning. It may be compared with another cell.
+The training may begin with a new cell, or go on with a trained one. The result may be compared with another cell.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ if TYPE_CHECKING:
     from engine.training.teacher import Teacher
 
 BEFORE, AFTER = "draftscope_before", "draftscope_after"
-"""Entries of config.json: the accepted length of the cell with which a part is compared, and the accepted length of the
-part."""
+"""Entries of a part's config.json: BEFORE has the accepted length of the cell with which the part is compared, AFTER
+that of the part."""
 CONTINUED = 0.002, 4e-4
-"""The learning rates (Muon's, Adam's) of a cell that goes on learning: a fifth of those of a new cell."""
+"""The learning rates (Muon's, Adam's) for a cell that was trained before: a fifth of the rates for a new cell."""
 CHAIN = 6  # tokens of the chains by which the accepted length is measured
 STEPS = whole("steps", 0, 0, 8).meaning(
     "Steps of the training-time test (0: the lesson on features, or one step of a cell that reads three states)."
@@ -46,15 +47,15 @@ STEPS = whole("steps", 0, 0, 8).meaning(
 
 
 class CellStudent(Student):
-    """A student of an EAGLE cell. Its settings must have ``layout``, ``steps`` and ``vocabulary``. rival: the cell with
-    which the part is compared, or None."""
+    """A student that trains an EAGLE cell. Its settings must contain ``layout``, ``steps`` and ``vocabulary``. rival:
+    the cell with which the part is compared, or None."""
 
     read = staticmethod(read_cell)
-    """Opens a part of this kind: (folder, dtype, device) -> the cell."""
+    """A function that loads a part of this kind: (folder, dtype, device) -> the cell."""
 
     def __init__(self, target, settings, begun: EagleCell | None = None) -> None:
-        """begun: a frozen cell from which the training goes on, and whose layout and vocabulary override the settings;
-        None: the cell is new."""
+        """begun: a frozen, trained cell. The training goes on from this cell, and its layout and vocabulary replace
+        those of the settings. None: the training begins with a new cell."""
         super().__init__(target, settings)
         if begun is None:
             size = settings["vocabulary"] if settings["layout"] in FUSED else 0
@@ -113,12 +114,14 @@ class CellStudent(Student):
         return feature_loss(part, *inputs, self._embedding, self._head, noise)
 
     def accepted(self, part: EagleCell, lesson: Lesson) -> Tensor:
-        """See ``Student.accepted``. The draft is a chain of ``CHAIN`` tokens; the drafter's own trees contain more."""
+        """See ``Student.accepted``. Measured with a chain of ``CHAIN`` tokens; the trees that the drafter uses in runs
+        have more tokens."""
         shared = (self._embedding, self._head)
         return accepted(part, lesson.features, lesson.tokens, *shared, length=CHAIN)
 
     def measured(self, part: EagleCell, lessons: Iterable[Lesson]) -> dict:
-        """The mean tokens per step of the rival and of the part, as entries of config.json; {} without a rival."""
+        """The mean tokens per step of the cell for comparison and of the part, as entries of config.json; {} if there
+        is no cell for comparison."""
         if self.rival is None:
             return {}
         before, after = [], []
@@ -137,8 +140,8 @@ class CellStudent(Student):
 
 
 def begun_by(cls: type[CellStudent], teacher: Teacher, settings: Mapping, folder: Path) -> Student:
-    """A student of class ``cls`` that goes on from the feature drafter in the folder, or is compared with it. Raises
-    UserError if the feature drafter is missing or belongs to another target."""
+    """A student of class ``cls`` whose part goes on from, or is compared with, the feature drafter in the folder.
+    Raises UserError if the feature drafter is missing or belongs to another target."""
     if not (folder / "config.json").is_file():
         raise UserError(
             f"There is no feature drafter at {folder.name} to go on from: run the recipe `{cls.after or cls.key}` first, "

@@ -1,6 +1,6 @@
-"""Base class of students that train a draft model: its start, its measures and its files.
+"""The base class of students whose part is a draft model: how it starts, what is measured, and its files.
 
-The result can be used like any draft model: ``chain`` takes it with ``--draft DIR``.
+A trained draft model can be used like any other: the drafter ``chain`` takes it with ``--draft DIR``.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ KEPT = "kept_at_temperature_1"
 
 
 class DraftStudent(Student):
-    """A student that is a draft model. draft: the frozen draft model from which it starts; None: it starts from random
-    weights. before: a frozen copy of the part before its training."""
+    """A student whose part is a draft model. draft: the frozen draft model from which the part starts; None: it starts
+    from random weights. before: a frozen copy of the part as it was before the training."""
 
     def __init__(self, target, settings, tokenizer, draft: PreTrainedModel | None) -> None:
         super().__init__(target, settings)
@@ -42,7 +42,7 @@ class DraftStudent(Student):
         return draft
 
     def first(self) -> nn.Module:
-        """The draft model before its training; by default a copy of ``draft``."""
+        """The part before its training; by default a copy of ``draft``."""
         return copy.deepcopy(self.draft)
 
     def accepted(self, part: nn.Module, lesson: Lesson) -> Tensor:
@@ -50,7 +50,7 @@ class DraftStudent(Student):
         return chain_lengths(best == lesson.tokens[:, 1:], CHAIN_LENGTH)
 
     def measured(self, part: nn.Module, lessons: Iterable[Lesson]) -> dict:
-        """The ``distances`` of the draft model to the target, before the training and now."""
+        """The ``distances`` between draft model and target, before the training and now."""
         all_lessons = list(lessons)
         return {
             "before": distances(self.before, all_lessons),
@@ -58,7 +58,7 @@ class DraftStudent(Student):
         }
 
     def report(self, found: Mapping) -> str:
-        """A table of the figures from ``measured``."""
+        """A table of the figures. found: the result of ``measured``."""
         names = list(found["before"])
         lines = [f"{'':>22} {'before':>8} {'after':>8}"]
         lines += [
@@ -72,8 +72,8 @@ class DraftStudent(Student):
 
 @torch.no_grad()
 def distances(draft: nn.Module, lessons: Iterable[Lesson]) -> dict[str, float]:
-    """Name -> a mean over the counted tokens: the chance that the target accepts a token drawn from q at temperature 1,
-    sum min(p, q), and each divergence."""
+    """Name -> a mean over the counted tokens. One name is the chance that the target accepts a token drawn from q at
+    temperature 1, sum min(p, q); the other names are those of the divergences."""
     values: dict[str, list[Tensor]] = {KEPT: []} | {name: [] for name in DIVERGENCES}
     for lesson in lessons:
         keep = lesson.counted[:, 1:]

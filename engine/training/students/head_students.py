@@ -1,7 +1,9 @@
-"""Base class of students that train several heads on the target's last hidden state.
+"""The base class of students that train several heads on the target's last hidden state.
 
-From the state at place i of a window, the target gives the token at i + 1, and head k (from 0) predicts the token at
-i + 2 + k. Some kinds of heads also read the tokens between.
+From the hidden state at position i of a window, the target's own head predicts the token at i + 1, and the trained
+head number k (from 0) predicts the token at i + 2 + k. Some kinds of heads also see the tokens between.
+
+Letters in shapes: S windows, T tokens of each, H hidden size, V vocabulary.
 """
 
 from __future__ import annotations
@@ -24,25 +26,25 @@ DECAY = 0.8  # the weight of a head's loss relative to the head before it, as in
 
 
 class HeadsStudent(Student):
-    """Base class of students of heads. Their parts have a length, the number of heads, and ``accuracies``
-    (``HeadsPart``)."""
+    """The base class of students that train heads. The length of a part is its number of heads, and ``accuracies``
+    says how often each head is right (``HeadsPart``)."""
 
     @property
     def logit_sets(self) -> int:
         return self.settings["heads"]
 
     def states(self, part, lesson: Lesson) -> Tensor:
-        """The states that the heads read, [S, T, H]; by default the target's last hidden states."""
+        """The hidden states from which the heads predict, [S, T, H]; by default the target's last hidden states."""
         return lesson.features
 
     @abstractmethod
     def logits(self, part, head: int, states: Tensor, lesson: Lesson) -> Tensor:
-        """The logits of head number ``head``, [S, T - 2 - head, V], at the states [S, T - 2 - head, H] for which the
-        head's token lies in the window."""
+        """The logits of head number ``head``, [S, T - 2 - head, V]. states: [S, T - 2 - head, H], only those from
+        which the head predicts a token inside the window."""
 
     def head_loss(self, logits: Tensor, head: int, lesson: Lesson) -> Tensor:
-        """The loss of head number ``head``, a mean over the places that count; by default the divergence from the
-        target's laws. logits: the result of ``self.logits``."""
+        """The loss of head number ``head``, a mean over the tokens that are counted; by default the divergence from
+        the target's laws. logits: the result of ``self.logits``."""
         teacher = lesson.logits[:, 1 + head : -1].flatten(0, 1)
         weights = lesson.counted[:, 2 + head :].flatten().float()
         return divergence_loss(logits.flatten(0, 1), teacher, weights)
@@ -54,13 +56,13 @@ class HeadsStudent(Student):
         return total + self.states_loss(part, states, lesson)
 
     def states_loss(self, part, states: Tensor, lesson: Lesson) -> Tensor | float:
-        """An additional loss on the result of ``self.states``, for parts whose states themselves learn; by default
-        0."""
+        """An additional loss on the result of ``self.states``, for parts that have trained weights in the states
+        themselves; by default 0."""
         return 0.0
 
     def ranks(self, part, lesson: Lesson) -> Tensor:
-        """The rank, from 0, that each of K heads gives to its token of the text, int64 [S, T, K]; RANKS if the token
-        ranks lower, or lies beyond the window."""
+        """For each of K heads, the rank (from 0) that it gives to the text's token at the position that it predicts,
+        int64 [S, T, K]. The value is RANKS if the rank is RANKS or more, or if the position lies beyond the window."""
         rows, length = lesson.tokens.shape
         ranks = torch.full((rows, length, len(part)), RANKS)
         states = self.states(part, lesson)
@@ -71,15 +73,15 @@ class HeadsStudent(Student):
         return ranks
 
     def accepted(self, part, lesson: Lesson) -> Tensor:
-        """See ``Student.accepted``. The draft is the tree of the drafter's ``usual_size``."""
+        """See ``Student.accepted``. Measured with a tree of the drafter's ``usual_size``."""
         lengths = torch.zeros_like(lesson.tokens)
         kept = kept_lengths(self.ranks(part, lesson), shape_of(part.accuracies))
         lengths[:, 1:] = kept[:, :-1]  # the state before the root
         return lengths
 
     def measured(self, part, lessons: Iterable[Lesson]) -> dict:
-        """The entry ``FIELD`` of config.json: for each head and rank, the share of places at which this choice is
-        right. The shares are also stored in ``part.accuracies``."""
+        """The entry ``FIELD`` of config.json: for each head and each rank, at which share of positions the head's
+        candidate with this rank is the text's token. The shares are also stored in ``part.accuracies``."""
         hits = torch.zeros(len(part), RANKS + 1)
         places = torch.zeros(len(part))
         for lesson in lessons:
@@ -96,7 +98,7 @@ class HeadsStudent(Student):
 
 
 def token_loss(logits: Tensor, head: int, lesson: Lesson) -> Tensor:
-    """The mean cross-entropy of head number ``head`` on the text's tokens that count. logits: [S, T - 2 - head, V]."""
+    """The mean cross-entropy of head number ``head`` on the text's counted tokens. logits: [S, T - 2 - head, V]."""
     labels = lesson.tokens[:, 2 + head :].flatten()
     weights = lesson.counted[:, 2 + head :].flatten().float()
     losses = F.cross_entropy(logits.flatten(0, 1).float(), labels, reduction="none")
@@ -104,13 +106,13 @@ def token_loss(logits: Tensor, head: int, lesson: Lesson) -> Tensor:
 
 
 def shape_of(accuracies: Accuracies, budget: int = HeadsDrafter.usual_size) -> Shape:
-    """The shape of the drafter's tree of ``budget`` nodes for heads with these accuracies."""
+    """The shape of the tree of ``budget`` nodes that the drafter builds with heads of these accuracies."""
     return cheapest_shape(tuple(tuple(map(cost, row)) for row in accuracies), budget)
 
 
 def kept_lengths(ranks: Tensor, shape: Shape) -> Tensor:
-    """For each state, how many tokens of the text a tree of this shape holds along one path, int64 [S, T]. ranks: [S,
-    T, K], the rank that each head gives to the text's token."""
+    """For each hidden state, how many of the next tokens of the text are found along one path of a tree of this shape,
+    int64 [S, T]. ranks: the rank that each head gives to the text's token, [S, T, K]."""
     paths: list[tuple[int, ...]] = []
     for parent, rank in shape:
         paths.append((*paths[parent], rank) if parent != ROOT else (rank,))

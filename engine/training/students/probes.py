@@ -1,11 +1,11 @@
-"""Base class of students that train probe rows: rows behind some places of a text, at which the frozen target predicts
-later tokens.
+"""The base class of students that train probe rows: additional rows (token positions of a pass) after some positions
+of a text, at which the frozen target predicts later tokens.
 
-The target reads the text once. The probe rows learn the laws that the target itself has at the later places; later
-place i (from 0) has the weight 0.8^i in the loss. Only the probe rows are read with gradients.
+The target runs over the text once. Each probe row learns the law that the target itself has for one later token. The
+i-th later token (from 0) has the weight 0.8^i in the loss. Gradients are computed only for the probe rows.
 
-Letters in shapes: S windows, T tokens of each, A places with probes behind them, K later places that are predicted, V
-vocabulary.
+Letters in shapes: S windows, T tokens of each, A positions that are followed by probes, K later tokens that are
+predicted, V vocabulary.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ DECAY = 0.8  # the weight of a later place relative to the place before it
 
 
 class ProbeStudent(Student):
-    """Base class of students of probe rows. The part has ``places``, the number K of later places that the probes
-    predict."""
+    """The base class of students that train probe rows. The part's ``places`` is the number K of later tokens that the
+    probes predict."""
 
     @staticmethod
     def asked_option(probes_are: str) -> Option:
@@ -36,8 +36,8 @@ class ProbeStudent(Student):
 
     @abstractmethod
     def logits(self, part, tokens: Tensor, asked: Sequence[int]) -> Tensor:
-        """The probes' logits [S, A, K, V] behind the places ``asked`` [A] of the windows ``tokens`` [S, T]. Row i (from
-        0) behind a place is for the token i + 2 places after it."""
+        """The probes' logits, [S, A, K, V]. tokens: the windows, [S, T]. asked: the positions that are followed by
+        probes, [A]. Probe i (from 0) after position t predicts the token at t + 2 + i."""
 
     def loss(self, part, lesson):
         last = (
@@ -59,8 +59,8 @@ class ProbeStudent(Student):
         return sum(losses) / part.places
 
     def accepted(self, part, lesson):
-        """See ``Student.accepted``. The draft is a chain of the likeliest tokens by the probes behind the token before
-        the root."""
+        """See ``Student.accepted``. The draft is a chain of the likeliest tokens, predicted by the probes after the
+        token before the root."""
         tokens = lesson.tokens
         length = tokens.shape[1]
         best = self.logits(part, tokens, list(range(length - 1))).argmax(-1)  # [S, T - 1, K]
@@ -71,7 +71,7 @@ class ProbeStudent(Student):
 
 
 def added(sees: Tensor, dtype: torch.dtype) -> Tensor:
-    """The mask that is added to the scores of attention, [1, 1, R, C]. sees: bool [R, C], which columns each row
-    sees."""
+    """The mask that is added to the attention scores, [1, 1, R, C]. sees: bool [R, C], True where the row may attend
+    to the column."""
     mask = torch.zeros(sees.shape, dtype=dtype, device=sees.device)
     return mask.masked_fill_(~sees, torch.finfo(dtype).min)[None, None]
