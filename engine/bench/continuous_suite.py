@@ -15,7 +15,7 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
 
 
 def report_text(measurements: Figures) -> str:
-    """The report's text: tables of the figures."""
+    """The report's text: tables of the measurements."""
     columns = "shift:.1f kept:.3f error:.3f integral:.3f tried_a_refusal=tried:.2f"
     length, passes = measurements.walk
     lines = [

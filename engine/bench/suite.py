@@ -19,8 +19,8 @@ Cards = Mapping[str, Sequence[Mapping[str, str]]]
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt of a suite. workload: the kind of prompt. tokens: the prompt's tokens, as fed to the target. count:
-    tokens to write after this prompt; None means as many as the plan says."""
+    """A prompt of a suite. workload: the kind of prompt. tokens: the prompt's tokens, as fed to the target. count: by
+    how many tokens this prompt is continued; None means as many as the plan says."""
 
     workload: str
     name: str
@@ -31,7 +31,7 @@ class Prompt:
 @dataclass(frozen=True)
 class Plan:
     """How much is measured. prompts: number of prompts per workload. rounds: how often each prompt is continued.
-    tokens: most tokens written after a prompt."""
+    tokens: the most tokens by which a prompt is continued."""
 
     prompts: int
     rounds: int

@@ -28,7 +28,7 @@ class Trap(NamedTuple):
 
 
 def traps(files: Described, kind: str) -> Iterator[Trap]:
-    """Yields the traps that the checkpoint's own files show, for any target."""
+    """Yields the traps that the checkpoint's own files show, whatever the target is. kind: the kind of drafter."""
     yield from _pickled(files)
     yield from _vocabulary(files, kind)
     if kind == "eagle":

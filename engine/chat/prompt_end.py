@@ -78,7 +78,7 @@ def spelled(tokenizer, count: int) -> Spelled:
 @dataclass(frozen=True)
 class TakenBack:
     """The end of a prompt. text: the characters taken back; "" if no token could lie across the prompt's end. paths:
-    the tokenizations of the prefixes of ``text``."""
+    tokenizations of prefixes of ``text``, each a sequence of tokens."""
 
     text: str
     paths: tuple[Path, ...]
@@ -132,7 +132,9 @@ def _is_text(part: bytes) -> bool:
 
 
 def _paths(target, words: Spelled, before: str, text: str) -> Iterator[Path]:
-    """Yields the tokenization of each prefix of ``text`` as a path. before: the prompt's text before ``text``."""
+    """Yields the path of each prefix of ``text`` that is shorter than ``text``: the tokens by which the tokenizer
+    spells the prefix after ``before``. A prefix is left out if one of its tokens would begin in ``before``. before: the
+    prompt's text before ``text``."""
     for size in range(1, len(text)):
         rest, path = text[:size].encode(), ()
         tokens = split(

@@ -65,7 +65,8 @@ def _key(line: Mapping) -> tuple:
 
 
 def _fastest(settings: Sequence[Mapping], texts: int) -> list[Mapping]:
-    """The fastest settings for this many texts at a time, with checked settings first."""
+    """The settings for this many texts at a time, ``MOST_ROWS`` at most. Settings whose speed was checked come first,
+    then those whose speed is only predicted; within each group, the fastest comes first."""
     own = [line for line in settings if line["texts"] == texts]
     return sorted(own, key=lambda line: (line["checked"] is None, -line["ratio"]))[:MOST_ROWS]
 

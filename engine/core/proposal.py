@@ -34,7 +34,8 @@ class Proposal:
         return self if tree is self.tree else Proposal(tree)
 
     def behind(self, forced: Sequence[int]) -> Proposal:
-        """The proposal with its tree moved below the tokens that the constraint forces; see ``DraftTree.behind``."""
+        """The proposal for the tree that ``DraftTree.behind`` makes: first the tokens that the constraint forces, and
+        below the last of them this tree."""
         if not forced:
             return self
         probes = None if self.probes is None else self.probes.behind(len(forced))

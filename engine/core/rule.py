@@ -66,10 +66,10 @@ class Case:
     """The input of a rule.
 
     p: [N+1, V] the target's laws after the root (row 0) and node i (row i+1), on its device, or None (see ``reads_p``).
-    logits: [N+1, V] of the target before temperature and truncation.
-    probes: logits [M, V] of the probe rows of this pass, or None. probe_rows: the description of these rows, or None.
-    position: the position of the first drafted token in the text; it keys the target's noise.
-    chance: coins, and draws from the target's laws. bound: the constraint on the text, or None.
+    logits: [N+1, V] of the target before temperature and truncation. probes: logits [M, V] of the probe rows of this
+    pass, or None. probe_rows: the description of these rows, or None. position: the position of the first drafted token
+    in the text; it keys the target's noise. chance: coins, and draws from the target's laws. bound: the constraint
+    together with its text (``Bound``), or None.
     """
 
     tree: DraftTree

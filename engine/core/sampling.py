@@ -184,9 +184,10 @@ def stream(seed: int, name: str) -> torch.Generator:
 def position_noise(seed: int, position: int, vocabulary: int) -> Tensor:
     """Exponential(1) noise [V] that belongs to one position of the text.
 
-    Number i is -log of word i of the counter-based generator Philox4x64-10 (Salmon et al. 2011) with
-    the seed's key, and the position in its counter. Each number can be computed by itself, so a GPU
-    makes the same noise where it is needed (``engine.fast.kernels.position_noise``).
+    Number i is -log(u), where u is a uniform number between 0 and 1 made of word i of the counter-based generator
+    Philox4x64-10 (Salmon et al. 2011). The generator's key comes from the seed, and its counter holds the position.
+    Each number can be computed by itself, so a GPU computes this noise without the host
+    (``engine.fast.kernels.position_noise``).
     """
     key = np.array(noise_key(seed), dtype=np.uint64)
     words = np.random.Philox(key=key, counter=[0, position, 0, 0]).random_raw(vocabulary)

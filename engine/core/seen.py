@@ -59,8 +59,9 @@ class Probes:
         return len(self.parents)
 
     def behind(self, forced: int) -> Probes:
-        """The probes of the same tree moved below ``forced`` forced tokens, which are rows between the root and the
-        tree."""
+        """These probes for the tree that ``DraftTree.behind`` makes, which has ``forced`` forced tokens between the
+        root and this tree's nodes. Each probe keeps its parent; if this was the root, it is now the last forced
+        token."""
         return replace(
             self,
             joins=[replace(join, made=_below(join.made, forced)) for join in self.joins],

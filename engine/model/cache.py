@@ -1,7 +1,7 @@
 """The KV cache: committed columns first, then the rows of the running step.
 
-The buffers stay in place. A step writes its rows behind the committed columns. A commit moves the kept rows down, and
-later rows overwrite the others. No column of the prefix is copied.
+The buffers stay in place. A step writes its rows after the committed columns. A commit moves the accepted rows to the
+columns directly after the committed ones, and later rows overwrite the others. No column of the prefix is copied.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ CAPACITY = 256
 
 
 class KVLayer(CacheLayerMixin):
-    """One layer's keys and values, [B, Hkv, capacity, D] each.
+    """One layer's keys and values, [B, Hkv, capacity, D] each: B sequences, Hkv key-value heads, head size D.
 
     length: the number of columns in use; the owner, a KVCache, sets it.
     """

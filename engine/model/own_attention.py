@@ -1,7 +1,8 @@
-"""Models with attention code of their own, which take a mask of numbers or no mask at all.
+"""Models with attention code of their own, which take an additive mask or no mask at all.
 
-``MaskedModel`` gives each pass a mask that is added to the scores. ``ChainModel`` gives no mask: the module masks by
-itself, as in plain decoding, so the rows must form a chain.
+``MaskedModel`` gives each pass an additive mask: numbers that are added to the attention scores, 0 where a row may
+attend to a column, and the dtype's lowest number elsewhere. ``ChainModel`` gives no mask: the module masks by itself,
+as in plain decoding, so the rows must form a chain.
 """
 
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from engine.model.session import Session
 
 
 class MaskedModel(LanguageModel):
-    """A language model whose passes get a mask of numbers, the same mask for all layers."""
+    """A language model that gives each pass one additive attention mask, which all layers use."""
 
     def __init__(
         self, model, tokenizer, name: str, attention: str, window: int | None = None
@@ -43,7 +44,8 @@ class MaskedModel(LanguageModel):
 
 
 class MaskedSession(Session):
-    """A ``Session`` that gives each pass a mask of numbers. Passes through single layers raise UserError."""
+    """A ``Session`` that gives each pass an additive attention mask: 0 where a row may attend to a column, and the
+    dtype's lowest number elsewhere. Passes through single layers raise UserError."""
 
     def _forward(
         self, inputs: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None

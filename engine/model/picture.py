@@ -15,7 +15,7 @@ LARGEST = 256  # pixels of a side
 
 @dataclass(frozen=True)
 class Picture:
-    """How tokens make a picture. width, height: of the picture, in pixels. patch: the side of a token's patch, in
+    """How tokens make a picture. width, height: the picture's, in pixels. patch: the side of a token's patch, in
     pixels. levels: number of grey levels; level 0 is the paper. first: the token whose pixels are all 0. The tokens of
     all other patches follow it: the pixels of a token, row by row, are the digits of its distance from ``first`` in
     base ``levels``."""

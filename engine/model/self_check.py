@@ -37,9 +37,9 @@ row, as a share of the standard deviation of the row's logits."""
 class Reading:
     """The module's own logits for one prefix and the paths of one tree that follows it.
 
-    prefix: tokens before the tree. tokens: of the root and the nodes. after: tokens that follow the first path. paths:
-    for each path, the logits [len(path), V] after each of its tokens; for the first path also the logits after each
-    token of ``after``."""
+    prefix: tokens before the tree. tokens: the tokens of the root and of the nodes. after: tokens that follow the first
+    path. paths: for each path, the logits [len(path), V] after each of its tokens; for the first path also the logits
+    after each token of ``after``."""
 
     prefix: list[int]
     tokens: list[int]

@@ -84,9 +84,9 @@ class Inputs:
 
 
 class StateLayer:
-    """The memory of one layer with a state. state: [H, P, N], H heads with a matrix each, after the committed tokens,
-    in float32 or finer. window: the last inputs of the layer's convolution, which has C channels and width K: [K - 1,
-    C]. scratch: the contributions of the scratch rows, or None."""
+    """The memory of one layer with a state. state: [H, P, N], for each of H heads a matrix of head size P and state
+    size N, after the committed tokens, in float32 or finer. window: the last inputs of the layer's convolution, which
+    has C channels and width K: [K - 1, C]. scratch: the contributions of the scratch rows, or None."""
 
     def __init__(self, mixer: nn.Module) -> None:
         weight = mixer.conv1d.weight

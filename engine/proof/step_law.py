@@ -72,8 +72,8 @@ class Watch:
         return self.source.toss()
 
     def final_draw(self, law: Tensor) -> int:
-        """Draw the final token. In the step under test, the law of this token is recorded; one branch is then enough,
-        because nothing follows the token."""
+        """Draw the final token. In the step under test, record its law instead and return its likeliest token:
+        ``step_law`` weights every possible final token by this law, so these tokens need no branches of their own."""
         if isinstance(self.source, Dice):
             return self.source.choose(law)
         self.final_law = law

@@ -26,8 +26,9 @@ from engine.rules.rejection import Rejection, SiblingTrial
 from engine.rules.sentences import REJECTION
 
 Prices = tuple[int, float, float, float]
-"""Four figures of a draft: the size of the token's cluster; the probability that a draft from its law is kept by the
-exact rule, and by clusters; the total variation between p and the law of the text written with clusters."""
+"""Four numbers for a drafted token: the size of its cluster; the probability that a token drawn from q is kept by the
+exact rule; the probability that it is kept by this rule; and the total variation between p and the law of the token
+that this rule writes."""
 Priced = tuple[Draw, Callable[[], Prices]]
 
 
@@ -127,8 +128,8 @@ class GroupedTrial(SiblingTrial):
         super().refuse(token, drawn.kind, drawn)
 
     def price(self, token: int, drawn: Draw) -> Callable[[], Prices]:
-        """A function that computes the figures of this place. It is called on demand, because the figures need the
-        cluster of every token. For a one-hot draw, q is 1 for the drawn token."""
+        """A function that computes the ``Prices`` of this drafted token. It is called on demand, because it needs the
+        cluster of every token of the vocabulary. For a one-hot draw, q is 1 for the drawn token."""
         q = None if drawn.kind == "one_hot" else self.q(drawn.law)
         return partial(self._clusters.price, token, self.p, q)
 
@@ -167,8 +168,8 @@ class Clusters:
         return kept
 
     def price(self, token: int, p: Tensor, q: Tensor | None) -> Prices:
-        """The figures of a draft ``token``. p: [V]. q: [V], the law from which the token was drawn; None for a one-hot
-        draw."""
+        """The ``Prices`` of the drafted ``token``. p: [V], the target's law. q: [V], the law from which the token was
+        drawn; None for a one-hot draw."""
         if q is None:
             q = torch.zeros_like(p)
             q[token] = 1

@@ -35,7 +35,8 @@ Numbers = np.ndarray
 
 
 def transport_bound(p: Tensor, scheme: Scheme) -> float:
-    """The bound for the target's p [V] at one node and the scheme of its drafts."""
+    """An upper bound on the probability with which an exact rule keeps one of the tokens drafted after a node; some
+    exact rule reaches it. p: [V], the target's law after the node. scheme: how these tokens were drawn."""
     return float(_bound(shares(p), shares(scheme.q), scheme.kind, scheme.draws, scheme.fixed))
 
 
@@ -46,8 +47,8 @@ def shares(row: Tensor) -> Numbers:
 
 
 def bound(p: Tensor, q: Tensor, kind: str, draws: int, fixed: tuple[int, ...] = ()) -> Tensor:
-    """The bounds [...] for p and q [..., V] float64. The drafts are ``draws`` draws of this kind from q, and the fixed
-    tokens.
+    """The bounds of ``transport_bound``, [...], for many pairs of p and q, [..., V] float64. The drafted tokens are
+    ``draws`` draws of this kind from q, and the fixed tokens.
 
     Raises ValueError for more draws without replacement than q has tokens.
     """

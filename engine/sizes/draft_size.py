@@ -213,7 +213,8 @@ def _spread(spent: list[float]) -> list[float]:
 def _steps_of(
     drafter: Drafter, models: Models, prompt: str, memory: Memory
 ) -> tuple[list[float], int]:
-    """Write a text after a prompt. Returns the milliseconds of each step, and the number of tokens written."""
+    """Continue a prompt. Returns the milliseconds of each step, and the number of tokens written in all steps
+    together."""
     tokens = models.target.tokenizer(prompt)["input_ids"]
     rule = verifier("greedy")
     request = TextRequest(drafter, rule, Sampling(), tokens, TOKENS, memory=memory)

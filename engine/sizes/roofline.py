@@ -1,4 +1,5 @@
-"""Predicts the time of a pass on a machine, from two figures of its data sheet: memory bandwidth and arithmetic.
+"""Predicts the time of a pass on a machine, from two numbers of its data sheet: memory bandwidth, and arithmetic
+operations per second.
 
 Williams, Waterman and Patterson, Roofline: An Insightful Visual Performance Model (2009). A pass loads all weights
 once, and computes one multiplication and one addition with each weight for each row (token position). Keys and values,

@@ -1,9 +1,9 @@
 """The price of a lossy method: how far its texts differ from plain decoding's, and how much less likely they are under
 the target.
 
-The target computes its logits for the finished texts once more. So the figures mean the same for every method, even
-for tokens that the target never judged while the text was written. All probabilities are those of the plain softmax,
-at temperature 1 and without truncation.
+The target computes its logits for the finished texts once more. So the numbers of a ``Price`` mean the same for every
+method, even if the target never judged some tokens while the text was written. All probabilities are those of the plain
+softmax, at temperature 1 and without truncation.
 """
 
 import math
@@ -20,11 +20,12 @@ from engine.model.language_model import LanguageModel
 class Price:
     """The price of one method on some prompts, compared with plain decoding.
 
-    exact: the share of texts that equal plain decoding's text token for token. alike: the share of all tokens that
-    come before the first difference from plain decoding's text. bits_per_byte: of the method's texts under the target.
-    plain_bits_per_byte: of plain decoding's texts. divergence: by how many bits per step the method's tokens are less
-    likely under the target than the target's likeliest tokens at their positions. plain_divergence: the same for plain
-    decoding; 0 at temperature 0. tokens_per_step: what the method gains for its price.
+    exact: the share of texts that equal plain decoding's text token for token. alike: the share of all tokens that come
+    before the first difference from plain decoding's text. bits_per_byte: the information of the method's texts under
+    the target, in bits per byte. plain_bits_per_byte: that of plain decoding's texts. divergence: by how many bits per
+    step the method's tokens are less likely under the target than the target's likeliest tokens at their positions.
+    plain_divergence: the divergence of plain decoding's tokens; 0 at temperature 0. tokens_per_step: what the method
+    gains for its price.
     """
 
     texts: int
@@ -39,8 +40,8 @@ class Price:
 
 @dataclass(frozen=True)
 class Judged:
-    """The target's figures for one text. bits: the information of all its tokens under the target. below: the sum of
-    ``shortfalls``. size: the text's bytes."""
+    """How likely one text is under the target. bits: the information of all its tokens under the target. below: the sum
+    of the tokens' ``shortfalls``. size: the text's bytes."""
 
     bits: float
     below: float
@@ -55,7 +56,7 @@ def shortfalls(logits: Tensor, tokens: Sequence[int]) -> Tensor:
 
 
 def judged(target: LanguageModel, prompt: Sequence[int], written: Sequence[int]) -> Judged:
-    """The target's figures for the text ``written`` after ``prompt``."""
+    """How likely the text ``written`` is under the target as a continuation of ``prompt``."""
     session = target.session(len(prompt) + len(written))
     session.prefill(prompt[:-1])
     read = [prompt[-1], *written[:-1]]

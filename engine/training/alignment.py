@@ -27,8 +27,8 @@ Text = tuple[int, list[int]]  # length of the prompt, all token ids
 def own_texts(
     target, prompts: list[list[int]], new_tokens: int, temperature: float, seed: int
 ) -> list[Text]:
-    """The texts that the target writes after these prompts, as pairs (length of the prompt, tokens of prompt and
-    answer). Temperature 0 is greedy."""
+    """The target's continuations of these prompts, as pairs (length of the prompt, tokens of the prompt and its
+    continuation). Temperature 0 is greedy."""
     torch.manual_seed(seed)
     texts = []
     for prompt in prompts:
@@ -59,8 +59,8 @@ def overlap(draft, target, texts: list[Text]) -> float:
 
 
 def measure(draft, target, greedy: list[Text], sampled: list[Text]) -> dict[str, float]:
-    """The figures of one draft model, by name, measured on the target's own texts. greedy: texts at temperature 0.
-    sampled: texts at temperature 1."""
+    """How well one draft model agrees with the target: numbers by name, measured on the target's own texts. greedy:
+    texts at temperature 0. sampled: texts at temperature 1."""
     matches = [chain_matches(draft, ids, start, CHAIN_LENGTH) for start, ids in greedy]
     single = [chain_matches(draft, ids, start, 1) for start, ids in greedy]
     return {

@@ -1,4 +1,7 @@
-"""Losses that compare a student's laws with the target's laws, and the windows of text on which they are computed."""
+"""Losses that compare a student's laws with the target's laws, and the windows of text on which they are computed.
+
+Letters in shapes: S windows, T tokens of each, V vocabulary.
+"""
 
 from __future__ import annotations
 

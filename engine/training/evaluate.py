@@ -66,7 +66,7 @@ def complete(
     temperature: float = 0.0,
     seed: int = 0,
 ) -> str:
-    """The text that the model writes after these tokens, without special tokens. temperature 0 is greedy."""
+    """The text with which the model continues ``prompt``, without special tokens. temperature 0 is greedy."""
     torch.manual_seed(seed)
     ids = torch.tensor([prompt])
     room = model.config.max_position_embeddings - ids.shape[1]

@@ -146,16 +146,16 @@ def sharing_loss(scores: Sequence[Tensor]) -> Tensor:
 
 
 def locality(scores: Tensor) -> Tensor:
-    """The cross-entropy between the set of experts that a token uses and the set that the token before it uses.
-    scores: of one layer, [B, T, E]."""
+    """The cross-entropy between the set of experts that a token uses and the set that the token before it uses. scores:
+    the scores of one layer's experts, [B, T, E]."""
     sharp = SHARPNESS * scores
     return F.binary_cross_entropy_with_logits(sharp[:, 1:], sharp[:, :-1].sigmoid())
 
 
 def chunk_use(scores: Tensor) -> Tensor:
     """By how much the expected share of experts that a chunk uses exceeds ``AIM``; 0 if it does not. For the
-    expectation, each token draws one expert with chances in proportion to its scores. scores: of one layer, [B, T,
-    E]."""
+    expectation, each token draws one expert with chances in proportion to its scores. scores: the scores of one layer's
+    experts, [B, T, E]."""
     active = scores.relu()
     shares = active / active.sum(-1, keepdim=True).clamp(min=1e-6)
     chunk = min(CHUNK, scores.shape[1])
@@ -166,8 +166,8 @@ def chunk_use(scores: Tensor) -> Tensor:
 
 def unused(scores: Tensor) -> Tensor:
     """A loss for experts whose largest score in the batch is below ``LEAST``. Without it, in so short a training, most
-    experts would fall out of use for good, and all tokens would use the few others. scores: of one layer, [B, T,
-    E]."""
+    experts would fall out of use for good, and all tokens would use the few others. scores: the scores of one layer's
+    experts, [B, T, E]."""
     return (LEAST - scores.flatten(0, 1).amax(0)).relu().mean()
 
 

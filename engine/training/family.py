@@ -80,8 +80,8 @@ class Family:
         return (self._done / name).exists()
 
     def run(self, name: str, words: list[str], threads: int | None = None) -> bool:
-        """Run a recipe, unless it is marked as finished. Returns whether it is finished now. words: of its command.
-        threads: the value of OMP_NUM_THREADS; None: the variable is not changed."""
+        """Run a recipe, unless it is marked as finished. Returns whether it is finished now. words: the words of the
+        recipe's command. threads: the value of OMP_NUM_THREADS; None: the variable is not changed."""
         if self.is_done(name):
             return True
         say(f"family: {name} begins")

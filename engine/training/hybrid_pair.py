@@ -107,7 +107,7 @@ def train_pair(
     say=say,
 ) -> tuple[nn.Module, nn.Module]:
     """Train the target on the text, for its share of the budget, and then the draft model on the target's laws for the
-    same text; returns both. folder: of the checkpoints, from which a stopped training resumes.
+    same text; returns both. folder: the folder of the checkpoints from which a stopped training resumes.
 
     Random weights, batches and schedule depend only on the seed and the budget. The memory and time that the target is
     expected to need are printed first.
@@ -150,8 +150,8 @@ def token_loss(model, tokens: Tensor, counted: Tensor) -> Tensor:
 
 
 def pair_table(folder: Path, data: Path, seed: int, length: int = LENGTH) -> str:
-    """A table: how well the target in ``folder`` and the draft model in ``folder``/parts/draft predict unseen text,
-    and how many tokens per step the drafters of ``MEASURED_WITH`` give. seed: of the unseen text."""
+    """A table: how well the target in ``folder`` and the draft model in ``folder``/parts/draft predict unseen text, and
+    how many tokens per step the drafters of ``MEASURED_WITH`` give. seed: the seed of the unseen text."""
     target, draft = (
         load_language_model(str(place)) for place in (folder, folder / "parts" / "draft")
     )

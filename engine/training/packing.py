@@ -1,5 +1,9 @@
-"""Packs documents into windows of a fixed number of tokens. Short documents stay whole; stories are cut where a window
-ends."""
+"""Packs documents into windows of a fixed number of tokens.
+
+A window is filled with documents that fit into what is left of it. If none of the waiting documents fits, one is cut:
+its first part fills the window, and the rest waits for a later window. Only documents without a prompt, such as
+stories, are cut. A document with a prompt is cut only if no other document waits.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +32,7 @@ POOL = 48  # how many documents wait; the next document is picked among those of
 @dataclass
 class Encoded:
     """A document as tokens. tokens: int [n]. counted: bool [n], False for tokens whose prediction does not enter the
-    loss. whole: whether the document must not be cut."""
+    loss. whole: if true, the document is cut only if all waiting documents are whole."""
 
     tokens: np.ndarray
     counted: np.ndarray

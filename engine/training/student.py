@@ -31,9 +31,9 @@ class Lesson:
     counted: bool [S, T], False for tokens whose prediction does not enter the loss.
     features: [S, T, n*H], the target's hidden states at the student's ``feature_layers``; None if the student uses
     none.
-    logits: the target's, where row t is for token t + 1. [S, T, V], or [S, T, K] if the student has K
+    logits: the target's logits, where row t is for token t + 1. [S, T, V], or [S, T, K] if the student has K
     ``taught_tokens``; None if the student uses none.
-    index: of the batch. All randomness in a loss follows from it, so a resumed training gives the same losses.
+    index: the batch's number. All randomness in a loss follows from it, so a resumed training gives the same losses.
     best: int64 [S, T], the target's likeliest token for t + 1 in the whole vocabulary; None if ``logits`` has all V
     tokens.
     """

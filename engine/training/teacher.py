@@ -45,13 +45,13 @@ PROBED = 96  # tokens that the target writes after each held-out prompt
 class Teacher:
     """A target from which parts learn, with the folders and files of its training.
 
-    folder: of the target. work: the folder of its text and checkpoints. parts: the folder to which parts are written.
-    data: the folder of the corpora. prompts: for a target that the user names, a file with one prompt per line, or a
-    folder of such files; None for the family's own target, which has corpora and generators. draft_folder,
-    denoiser_folder: of the draft model and the diffusion drafter, which some parts need, or None. start: the folder of
-    a part from which the training goes on, or None. count: how many windows are made of the text; 0: as many as the
-    text fills. text: the file of the target's text; None: selftext.npz in ``work``. held_out: a file of greedy texts
-    of the target, on which parts are measured; None: the target writes some.
+    folder: the target's folder. work: the folder of its text and checkpoints. parts: the folder to which parts are
+    written. data: the folder of the corpora. prompts: for a target that the user names, a file with one prompt per
+    line, or a folder of such files; None for the family's own target, which has corpora and generators. draft_folder,
+    denoiser_folder: the folders of the draft model and the diffusion drafter, which some parts need, or None. start:
+    the folder of a part from which the training goes on, or None. count: how many windows are made of the text; 0: as
+    many as the text fills. text: the file of the target's text; None: selftext.npz in ``work``. held_out: a file of
+    greedy texts of the target, on which parts are measured; None: the target writes some.
     """
 
     folder: Path

@@ -29,8 +29,8 @@ def unlikely_loss(
     logits: Tensor, wanted: Tensor, weights: Tensor, unwanted: Tensor, unlikely: Tensor
 ) -> Tensor:
     """The weighted sum of the cross-entropy of the wanted tokens, plus the weighted sum of -log(1 - p) of the unwanted
-    tokens. logits: [n, V], for n positions. wanted, unwanted: a token for each position, int64 [n]. weights: of the
-    first term, [n]. unlikely: the weights of the second term, [n]."""
+    tokens. logits: [n, V], for n positions. wanted, unwanted: a token for each position, int64 [n]. weights: the
+    weights of the first term, [n]. unlikely: the weights of the second term, [n]."""
     usual = F.cross_entropy(logits, wanted, reduction="none")
     # 1 - p is computed as the sum over all other tokens, which is precise even if p is nearly 1
     others = logits.scatter(1, unwanted[:, None], float("-inf"))

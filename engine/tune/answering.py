@@ -1,4 +1,5 @@
-"""The answer of a tuning: one sentence that recommends a drafter or plain decoding, with the figures behind it."""
+"""The answer of a tuning: one sentence that recommends a drafter or plain decoding, with the speeds that support the
+recommendation."""
 
 from __future__ import annotations
 

@@ -38,10 +38,11 @@ class Candidate:
     """A drafter with a draft size and a rule, and the counts of the texts that it has written so far.
 
     size: the value of the option ``sized``; for a drafter without this option, the most nodes of its drafts. prompts:
-    the candidate has written a text after each of the first ``prompts`` prompts. counts: kind of prompt -> counts, and
-    ``ALL`` -> counts over all kinds. beside: the tokens and milliseconds of plain decoding's texts after the same
-    prompts, written at about the same time, because the machine may be busier at other times. earlier: number of
-    prompts -> the counts of all kinds and ``beside`` as they were after this many prompts.
+    the candidate has continued each of the first ``prompts`` prompts. counts: kind of prompt -> counts, and ``ALL`` ->
+    counts over all kinds. beside: the number of tokens, and the milliseconds, of plain decoding's texts for these
+    prompts. Those texts were written at about the same time as the candidate's, because the machine may be busier at
+    other times. earlier: number of prompts -> the counts of all kinds and ``beside`` as they were after this many
+    prompts.
     """
 
     cls: type[Drafter]
@@ -84,8 +85,8 @@ class Candidate:
     def request(
         self, models: Models, prompt: ChatPrompt, sampling: Sampling, count: int
     ) -> TextRequest:
-        """The request to write ``count`` tokens after a prompt, with a new drafter and rule and an empty memory, so
-        that the drafter knows nothing of other texts."""
+        """The request to continue a prompt by at most ``count`` tokens, with a new drafter, a new rule and an empty
+        memory, so that the drafter knows nothing of other texts."""
         made = self.cls.build(resolve(self.cls.key, self.cls.options, self.options), models)
         rule, tokens = verifier(self.rule), prompt.tokens
         return TextRequest(made, rule, sampling, tokens, count, Memory(), ends=prompt.ends)
@@ -99,7 +100,7 @@ class Candidate:
         reading: PromptReading | None = None,
         recorded: bool = False,
     ) -> Iterator[Step]:
-        """Write a text after a prompt, and yield its steps. The engine's lock is held only during each step, so other
+        """Continue a prompt, and yield the steps of the text. The engine's lock is held only during each step, so other
         runs can take their steps in between."""
         target, length = models.target, len(prompt.tokens)
         with ENGINE_LOCK:
@@ -124,8 +125,8 @@ class Candidate:
         return counted(self.steps(models, *text, recorded=models.target.asynchronous))
 
     def add(self, kind: str, counts: Counts, plainly: Counts) -> None:
-        """Add the counts of the candidate's text after the next prompt, and those of plain decoding's text after the
-        same prompt. kind: the kind of the prompt."""
+        """Add the counts of the candidate's continuation of the next prompt (``counts``) and of plain decoding's
+        continuation of that prompt (``plainly``). kind: the kind of the prompt."""
         for name in (kind, ALL):
             self.counts.setdefault(name, Counts()).add(counts)
         tokens, spent = self.beside
@@ -133,14 +134,14 @@ class Candidate:
         self.wrote(self.prompts + 1)
 
     def wrote(self, prompts: int) -> None:
-        """Note that texts after ``prompts`` prompts have been counted, and store a copy of the counts in
-        ``earlier``."""
+        """Note that the continuations of the first ``prompts`` prompts have been counted, and store a copy of the
+        counts in ``earlier``."""
         self.prompts = prompts
         self.earlier[prompts] = deepcopy(self.all), self.beside
 
     def after(self, prompts: int) -> Candidate:
-        """A copy of the candidate with its counts as they were after ``prompts`` prompts, for all kinds together; with
-        the present counts if no copy was stored at that number."""
+        """A copy of the candidate with its counts as they were once ``prompts`` prompts had been counted, for all kinds
+        together; with the present counts if ``earlier`` has no copy for that number."""
         counts, beside = self.earlier.get(prompts, (self.all, self.beside))
         return replace(self, prompts=prompts, counts={ALL: counts}, beside=beside)
 

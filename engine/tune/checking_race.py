@@ -1,5 +1,5 @@
-"""Checks the predicted best candidates by running them: they and plain decoding take turns at writing texts after the
-same prompts."""
+"""Checks the predicted best candidates by running them: they and plain decoding take turns at continuing the same
+prompts."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ STRAYS, OTHER_SIZE = 0.35, 0.3
 """STRAYS: the share by which a gain measured on one prompt typically differs from the gain on many prompts.
 OTHER_SIZE: the share by which another size of a drafter may be faster."""
 KEPT, FINALISTS = 12, 3
-"""KEPT: the most candidates that go on writing after FIRST prompts. FINALISTS: the most candidates that are checked by
-running."""
+"""KEPT: the most candidates that go on once they have continued FIRST prompts. FINALISTS: the most candidates that are
+checked by running."""
 
 
 def margin(prompts: int) -> float:

@@ -59,7 +59,8 @@ def estimates(
     texts: Sequence[int],
     sizes: Sizes,
 ) -> Iterator[dict]:
-    """Yields an ``estimate`` line for each candidate and number of texts. sizes: of the target and the draft model."""
+    """Yields an ``estimate`` line for each candidate and number of texts. sizes: the sizes of the target and the draft
+    model."""
     costs = dict(machine.costs)
 
     def target_pass(rows: float) -> float | None:

@@ -1,4 +1,4 @@
-"""Writes the texts of a tuning on many machines: each Ray task writes with one candidate after a few of the prompts.
+"""Writes the texts of a tuning on many machines: each Ray task lets one candidate continue a few of the prompts.
 
 Ray is optional, and only this module imports it. If a node is lost, Ray runs its tasks again. Each task has one
 result, and each result is added once, so no text is counted twice. All times are measured on the nodes.
@@ -107,9 +107,10 @@ def _is_listened_to(address: str) -> bool:
 
 
 def counted_shard(request: TuningRequest, key: Key, start: int, end: int) -> list[tuple]:
-    """Write with a candidate after the prompts from number ``start`` up to ``end``; runs on a node. Returns for each
-    prompt its kind, the candidate's counts, and plain decoding's counts, as fields of an ``acceptance`` line. key: of
-    the candidate."""
+    """Let one candidate continue the prompts with the indices ``start`` to ``end`` - 1. This function runs on a node.
+    Returns for each prompt a tuple of its kind, the counts of the candidate's text and the counts of plain decoding's
+    text; both counts are dictionaries with the fields of an ``acceptance`` line. key: the candidate's
+    ``Candidate.key``."""
     name, size, rule = key
     opened, sampling = _opened(request)
     candidate, texts = Candidate(drafter(name), size, rule), []

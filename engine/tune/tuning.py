@@ -4,8 +4,8 @@
 ``acceptance``, ``setting`` and ``estimate`` lines as they are measured, ``progress`` between them, and ``answer`` at
 the end.
 
-Not every drafter writes in every size after every prompt. All drafters write after a few prompts, in two sizes each.
-The better drafters then write in all sizes. As the number of prompts grows, fewer and fewer candidates go on
+Not every drafter continues every prompt in every size. All drafters continue a few prompts, in two sizes each. The
+better drafters then do so in all sizes. As the number of prompts grows, fewer and fewer candidates go on
 (``engine.tune.narrowing``).
 """
 
@@ -127,11 +127,12 @@ class Tuning:
     def _write_on(
         self, candidates: list[Candidate], upto: int, after: int = 0, slack: float = 0.0
     ) -> Generator[Line, None, list[Candidate]]:
-        """Let candidates write after the first ``upto`` prompts, in rounds (``ROUNDS``): after each round only those
-        chosen by ``still_in`` go on. Returns the candidates that are left after the last round, the fastest first.
+        """Let candidates continue the first ``upto`` prompts, in rounds (``ROUNDS``): after each round only the
+        candidates that ``still_in`` chooses go on. Returns the candidates that are left after the last round, the
+        fastest first.
 
-        after: how many texts will probably be written afterwards, for the estimate of time. slack: as for
-        ``still_in``.
+        after: how many texts will probably still have to be written when this call has ended; used only to estimate the
+        remaining time. slack: as for ``still_in``.
         """
         upto = min(upto, len(self._opened.prompts))
         for prompts in [*(count for count in ROUNDS if count < upto), upto]:
@@ -154,9 +155,9 @@ class Tuning:
         return speeds
 
     def _write(self, candidates: Sequence[Candidate], upto: int, after: int) -> Iterator[Line]:
-        """Let each of these candidates, and plain decoding, write after the first ``upto`` prompts. A candidate skips
-        prompts after which it has written already. after: how many texts will probably be written afterwards, for the
-        estimate of time."""
+        """Let each of these candidates, and plain decoding, continue the first ``upto`` prompts. A candidate skips the
+        prompts that it has continued already. after: how many texts will probably still have to be written when this
+        call has ended; used only to estimate the remaining time."""
         upto = min(upto, len(self._opened.prompts))
         self._time.texts = after + sum(max(0, upto - candidate.prompts) for candidate in candidates)
         for candidate in self._writers.write(self._plain, candidates, upto):
@@ -211,7 +212,7 @@ class Tuning:
         return None
 
     def _furthest(self) -> list[Candidate]:
-        """The candidates that have written after the most prompts, or nearly the most; only these are compared."""
+        """The candidates that have continued the most prompts, or nearly the most; only these are compared."""
         counted = [
             candidate
             for candidate in self._measured.candidates.values()
@@ -249,8 +250,8 @@ class Tuning:
             self._told_prompts[candidate.key] = candidate.prompts
 
     def _settings(self, candidates: Sequence[Candidate]) -> Iterator[Line]:
-        """Yields the ``setting`` lines of these candidates whose figures differ from the last line yielded for the
-        same candidate and number of texts."""
+        """Yields a ``setting`` line for each of these candidates and each number of texts, unless it equals the line
+        that was yielded last for that candidate and number."""
         for (key, texts), speed in self._speeds(candidates).items():
             candidate = self._measured.candidates[key]
             line = setting_line(candidate, texts, speed, self._opened.exact)

@@ -15,9 +15,9 @@ TEXTS = (1, 2, 4, 8, 16)
 class OtherMachine:
     """A machine other than this one, for which speeds are estimated.
 
-    bandwidth: of its memory, in gigabytes per second. arithmetic: billions of operations per second. costs: pairs of a
-    number of rows and the milliseconds of a pass of the target over so many rows, used instead of bandwidth and
-    arithmetic.
+    bandwidth: the bandwidth of its memory, in gigabytes per second. arithmetic: billions of operations per second.
+    costs: pairs of a number of rows and the milliseconds of a pass of the target over so many rows, used instead of
+    bandwidth and arithmetic.
     """
 
     name: str
@@ -29,10 +29,10 @@ class OtherMachine:
 @dataclass(frozen=True)
 class TuningRequest:
     """The request for a tuning. models: the folders of the target and of all models that drafters may use. drafters:
-    keys; None: every drafter worth trying. new_tokens: how many tokens are written after each prompt. texts: the
-    numbers of texts at a time for which speeds are predicted. record: the file that stores the lines, and from which a
-    stopped tuning resumes; None: no file. machines: the other machines for which speeds are estimated. ray: the
-    address of a Ray cluster on which the texts are written; None: they are written on this machine.
+    keys; None: every drafter worth trying. new_tokens: by how many tokens each prompt is continued. texts: the numbers
+    of texts at a time for which speeds are predicted. record: the file that stores the lines, and from which a stopped
+    tuning resumes; None: no file. machines: the other machines for which speeds are estimated. ray: the address of a
+    Ray cluster on which the texts are written; None: they are written on this machine.
     """
 
     models: ModelPaths

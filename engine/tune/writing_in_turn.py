@@ -1,5 +1,5 @@
-"""Lets candidates take turns at writing after the same prompts, so that a busy moment of the machine slows all of
-them."""
+"""Lets candidates take turns at continuing the same prompts, so that a busy moment of the machine slows all
+candidates."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ class Writers:
     def write(
         self, plain: Candidate, candidates: Sequence[Candidate], upto: int
     ) -> Iterator[Candidate]:
-        """Let each candidate write a text after every one of the first ``upto`` prompts after which it has not written
-        yet. Plain decoding writes again after every few of these texts, for a comparison at about the same time.
-        Yields the candidate after each text."""
+        """Let each candidate continue those of the first ``upto`` prompts that it has not continued yet. On each such
+        prompt, plain decoding writes first, and again after every ``EACH`` candidates, so that each candidate is
+        compared with a text of plain decoding written at about the same time. Yields the candidate, which may be plain
+        decoding, after each text that was added to its counts."""
         for place, (asked, prompt) in enumerate(self._opened.prompts[:upto]):
             reading = PromptReading(prompt.tokens[:-1])
             turn = place % max(1, len(candidates))

@@ -1,6 +1,7 @@
 """Keys and values of all layers in one buffer, which both the compiled graphs and the module read.
 
-A column is the keys and values of one token position.
+A column is the keys and values of one token position. Letters in shapes: N layers, Hkv key-value heads, C columns, R
+rows of a pass, D head size.
 """
 
 import weakref

@@ -114,8 +114,8 @@ def multiply_stored(matrix: np.ndarray) -> Multiply:
 @dataclass(frozen=True)
 class Grid:
     """A matrix [N, K] as whole numbers of ``bits`` bits, in groups of GROUP numbers: each element is (level - zero) *
-    factor. levels: the whole numbers [N, K / GROUP, GROUP]. factor: of each group, [N, K / GROUP, 1]. zero: the level
-    that stands for 0 in each group, of the same shape as ``factor``."""
+    factor. levels: the whole numbers [N, K / GROUP, GROUP]. factor: the factor of each group, [N, K / GROUP, 1]. zero:
+    the level that stands for 0 in each group, of the same shape as ``factor``."""
 
     bits: int
     levels: np.ndarray

@@ -62,9 +62,9 @@ class StepInputs:
     Letters in shapes: R rows of the pass, S scratch rows (those of the pass and those of earlier passes, not yet
     committed), W words of 32 bits.
 
-    prefix: the number of committed columns, [B]. behind: the number of scratch rows that earlier passes have read, [B].
-    tokens: [B, R]. own: the depths of the rows, [B, R]. depths: the depths of all scratch rows, [B, S]. bits: the
-    scratch rows that each row sees, [B, R, W]. more: further parts [B, width], which a subclass adds.
+    prefix: the number of committed columns, [B]. behind: for each sequence, the number of scratch rows that earlier
+    passes have read, [B]. tokens: [B, R]. own: the depths of the rows, [B, R]. depths: the depths of all scratch rows,
+    [B, S]. bits: the scratch rows that each row sees, [B, R, W]. more: further parts [B, width], which a subclass adds.
     """
 
     def __init__(self, size: Size, device: torch.device, sequences: int = 1) -> None:

@@ -67,8 +67,8 @@ class QuestionedDraft(Draft):
 
 @dataclass(frozen=True)
 class JudgedSeen(Seen):
-    """The results of a pass that has judged its tree and moved the KV rows of the accepted nodes behind the committed
-    columns.
+    """The results of a pass that has judged its tree and moved the KV rows of the accepted nodes to the columns after
+    the committed ones.
 
     numbers: a function that waits for the numbers of the verdict and returns them (see ``DeviceJudge``). Row i of the
     features belongs to the i-th accepted row; there are no features unless the session returns some. The logits are

@@ -1,4 +1,7 @@
-"""KV buffers for passes that read from the device which columns to write to, and for several sequences side by side."""
+"""KV buffers for passes that read from the device which columns to write to, and for several sequences side by side.
+
+Letters in shapes: B sequences, R rows of each in a pass.
+"""
 
 import contextlib
 from collections.abc import Iterator, Sequence

@@ -63,7 +63,7 @@ class TextBuffers(BufferSet):
         self, given: Sequence[DeviceRows], features: tuple[int, ...]
     ) -> list[JudgedSeen] | None:
         """Read rows of every sequence in one pass that also judges each sequence's tree and moves the KV rows of
-        accepted nodes behind the committed columns.
+        accepted nodes to the columns after the committed ones.
 
         Returns None in the cases in which ``feed`` does, and also before the buffers exist and if a tree has too many
         draws.

@@ -98,7 +98,7 @@ def _fill(held: Tensor, q: Sequence[Tensor]) -> None:
 def judged(
     module: nn.Module, inputs: JudgedInputs, cache: StaticCache, features: tuple[int, ...]
 ) -> tuple[Tensor, Tensor | None, Tensor]:
-    """Run one pass, judge its trees and move the KV rows of accepted nodes behind the committed columns.
+    """Run one pass, judge its trees and move the KV rows of accepted nodes to the columns after the committed ones.
 
     Returns logits [B, R, V]; features [B, R, n*H] or None, with the accepted rows first, in the order of the cache; and
     the numbers of the verdicts, int32 [B, 4 + 3 (R - 1)].

@@ -1,14 +1,15 @@
 """Moves the accepted rows of a step to the columns after the committed ones, for all layers in one launch.
 
-buffers: the keys and the values of every layer, each [B, Hkv, C, D], all of the same shape, layout and dtype. In
-sequence b the step's scratch rows stand after the ``start[b]`` committed columns. The accepted rows are the first
-``count[b]`` entries of ``rows[b]``, in ascending order; they move to the columns start, start + 1, ...
+buffers: the keys and the values of every layer, each [B, Hkv, C, D] (B sequences, Hkv key-value heads, C columns, head
+size D), all of the same shape, layout and dtype. In sequence b the step's scratch rows stand after the ``start[b]``
+committed columns. The accepted rows are the first ``count[b]`` entries of ``rows[b]``, in ascending order; they move to
+the columns start, start + 1, ...
 
 Because the numbers ascend, no row moves to a higher column, nor onto a row that is still to be moved. So the rows are
 moved in place, one block at a time, and each block is read before it is written.
 
-Bytes moved: 2 (read, written) times buffers B Hkv D count, times the size of an element, less the rows that stay where
-they are. No floating-point operations.
+Bytes moved: each element of an accepted row is read once and written once, so 2 B Hkv D count elements for each buffer,
+less the rows that stay where they are. No floating-point operations.
 """
 
 from collections.abc import Sequence

@@ -1,10 +1,12 @@
 """Computes the noise for the positions of a text on the device that draws tokens with this noise.
 
-The numbers are those of ``engine.core.sampling.position_noise``: the words of Philox4x64-10 as uniform numbers, and
-minus the logarithm of these in fp64. A number can differ between two devices only in its last bit, and only if the
-devices round the logarithm differently and this difference decides the rounding to fp32.
+The noise is that of ``engine.core.sampling.position_noise``: each word of Philox4x64-10 gives a uniform number u
+between 0 and 1, and the noise is -log(u), computed in fp64 and rounded to fp32. A number can differ between two devices
+only in its last bit, and only if the devices round the logarithm differently and this difference decides the rounding
+to fp32.
 
-Bytes moved: 4 rows V written. Integer operations: about 40 per number.
+Bytes moved: for each position, 4 V are written, where V is the size of the vocabulary. Integer operations: about 40 per
+number.
 """
 
 import torch

@@ -1,18 +1,18 @@
 """Attention of a tree of queries to a long prefix and to one another.
 
-query [B, H, R, D]; key, value [B, Hkv, C, D]: a cache whose first ``prefix`` columns are committed
-and whose next S columns hold the scratch rows. The queries are the last R scratch rows unless the mask
-states other depths for them. ``prefix`` is read on the device, so one captured graph serves every length.
-The output is [B, H, R, D], in memory [B, R, H, D].
+query [B, H, R, D]: B sequences, H query heads, R rows, head size D. key, value [B, Hkv, C, D], with Hkv key-value heads
+and C columns: a cache whose first ``prefix`` columns are committed and whose next S columns hold the scratch rows. The
+queries are the last R scratch rows unless the mask states other depths for them. ``prefix`` is read on the device, so
+one captured graph serves every length. The output is [B, H, R, D], in memory [B, R, H, D].
 
 The prefix is split over programs, and the tree is one more part. The partial results are joined by
 their log-sum-exps (the decomposition of Hydragen, Juravsky et al. 2024, and the split of
 Flash-Decoding). A program holds the rows of all query heads of a KV head, so that a tile of keys
 and values is read once for all of them.
 
-Bytes moved: 2 B Hkv (prefix + S) D (keys, values) + 2 B H R D (queries, output), times the size of
-an element; the parts add 8 B H R D (parts) in fp32, which stay in the L2 cache.
-Floating-point operations: 4 B H R (prefix + S) D.
+Bytes moved: 2 B Hkv (prefix + S) D (keys, values) + 2 B H R D (queries, output), times the size of an element; the
+partial results add 8 B H R D bytes for each part, in fp32, which stay in the L2 cache. Floating-point operations: 4 B H
+R (prefix + S) D.
 """
 
 import torch

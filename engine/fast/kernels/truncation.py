@@ -6,8 +6,9 @@ logit equals the k-th largest stay; of equal tokens at the edge of top-p, those 
 Each threshold is found bit by bit, three bits per pass over the row, which stays in the L2 cache. If a row contains
 NaN, all its probabilities are NaN.
 
-Bytes moved: V R times the size of an element once from memory, then 12 times from the L2 cache for each truncation, and
-4 V R. Floating-point operations: 10 to 40 per number and pass.
+Bytes moved, for R rows of a vocabulary of V tokens: the logits are read once from memory and, for each truncation, 12
+times from the L2 cache, each time V R elements; 4 V R bytes of probabilities are written. Floating-point operations: 10
+to 40 per number and pass.
 """
 
 import torch

@@ -17,9 +17,10 @@ The last program to finish then tosses the coins in a walk over scalars.
 A walk that comes to a row with NaN ends at that row: no child is judged, the final token is some token of the
 vocabulary, and the verdict's final kind is NOT_A_NUMBER.
 
-Bytes moved: (N + 1) V 4 once for greedy; for sampler_match, and for a place without draws under rejection, the noise as
-well; for a place with k draws about (k + 1) V (4 + 4), and for k > 1 another k V 16 for the residual. Floating-point
-operations: about 2 (greedy) to 10 k per number.
+Bytes moved, for N nodes and a vocabulary of V tokens: greedy reads the rows once, 4 (N + 1) V. sampler_match reads the
+noise as well, and so does rejection at a place without draws. At a place with k draws, rejection moves about 8 (k + 1)
+V, and for k > 1 another 16 k V for the residual. Floating-point operations per number: about 2 for greedy, up to 10 k
+for rejection.
 """
 
 from dataclasses import dataclass
@@ -40,8 +41,8 @@ BONUS, RECOVERED, NOT_A_NUMBER = 0, 1, 2
 class DeviceVerdict:
     """The verdict on a tree of N nodes, on the tree's device.
 
-    numbers: int32 [4 + 3 N], all whole numbers in one tensor; the properties are views of it.
-    accept, p, q: fp64 [M], each draw's acceptance probability, and the p and q behind it (rejection only).
+    numbers: int32 [4 + 3 N], all whole numbers in one tensor; the properties are views of it. accept, p, q: fp64 [M],
+    each draw's acceptance probability, and the p and q from which it was computed (rejection only).
     """
 
     numbers: Tensor

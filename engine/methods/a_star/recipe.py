@@ -1,9 +1,9 @@
 """The recipe `a_star` trains a step scorer for worked sums (``engine.methods.a_star.part``).
 
 It uses two kinds of worked sums: those that the target itself writes, and right ones of the generator in which one
-digit was replaced by a wrong one. The end of every step has a label: whether the answer up to this point is the
-beginning of the generator's answer. The scorer learns the label by binary cross-entropy. Held-out sums of both kinds
-measure its accuracy. A run takes a few minutes of one core.
+digit was replaced by a wrong one. The end of every reasoning step has a label: whether the generator's answer begins
+with the answer up to there. The scorer learns the label by binary cross-entropy. Held-out sums of both kinds measure
+its accuracy. A run takes a few minutes of one core.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Worked:
 
 @dataclass(frozen=True)
 class Labelled:
-    """The scorer's inputs and labels at the ends of N steps. signals: float32 [N, TOLD], the scorer's input for the
-    text up to the end of each step. right: bool [N], whether that text is right."""
+    """The scorer's inputs and labels for the ends of N reasoning steps. signals: float32 [N, TOLD], for each step the
+    scorer's input at its end. right: bool [N], for each step whether the answer up to its end is right."""
 
     signals: Tensor
     right: Tensor
@@ -68,7 +68,7 @@ class Labelled:
 
 
 class Sums:
-    """Makes worked sums with a target, and labels them at the ends of their steps."""
+    """Makes worked sums with a target, and labels them at the ends of their reasoning steps."""
 
     def __init__(self, module: PreTrainedModel, tokenizer) -> None:
         self._module, self._tokenizer = module, tokenizer
@@ -103,8 +103,8 @@ class Sums:
         return worked_sums
 
     def labelled(self, worked: Sequence[Worked]) -> Labelled:
-        """Return the scorer's input for the text up to the end of each step, and whether that text agrees with the
-        generator's answer."""
+        """Return, for each reasoning step of these answers, the scorer's input at the step's end, and whether the
+        answer up to there is right: whether the generator's answer begins with it."""
         rows, rights = [], []
         for worked_sum in worked:
             logs, begun = self._logs(worked_sum), 0
@@ -115,7 +115,8 @@ class Sums:
         return Labelled(torch.stack(rows), torch.tensor(rights))
 
     def labels(self, worked_sum: Worked) -> Iterator[tuple[int, bool]]:
-        """Yield, for each token that ends a step, its index in the answer and whether everything up to it is right."""
+        """Yield, for each token that ends a reasoning step, the token's index in the answer, and whether the answer up
+        to this token is right."""
         begun = 0
         for at, token in enumerate(worked_sum.answer):
             if self._steps.ended(worked_sum.answer[begun : at + 1]):

@@ -112,8 +112,8 @@ class BytewiseDrafter(Drafter):
         return list(self._draft.strings[likeliest(law)])
 
     def _open(self, covers: Covers, ended: list[Ended]) -> list[Tensor]:
-        """Run the draft model on the last tokens of these covers, and open places behind them, where their next tokens
-        begin. Returns the law of the next token for each cover."""
+        """Run the draft model on the last tokens of these covers, and open the place after each of these tokens, where
+        the next token begins. Returns for each cover the law of its next token."""
         if not ended:
             return []
         places, tokens = [cover.place for cover in ended], [cover.token for cover in ended]

@@ -106,8 +106,10 @@ def glances(wrong: Tensor, index: int, share: float = GLANCED) -> Tensor:
 def _missed(
     states: Tensor, size: int, features: Tensor, logits: Tensor, counted: Tensor, head: Borrowed
 ) -> Tensor:
-    """Return the loss of one pass: smooth L1 to the features k places later, and distillation of the distributions
-    after them."""
+    """Return the loss of one pass of the cell. Row i of ``states`` predicts feature i + k. The first term is the smooth
+    L1 distance of the predicted features to the target's features. The second term distils (``SOFT``): it compares the
+    distribution of token i + k + 1 that the head computes from the predicted feature with the target's. states: the
+    pass's output, [S, P, H]. size: k."""
     keep = counted[:, 1 + size :]  # row i predicts feature i + k and token i + k + 1
     guessed, true = states[:, :-size][keep], features[:, size:-1][keep]
     taught = logits[:, size:-1][keep].float()

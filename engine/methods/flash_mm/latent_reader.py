@@ -1,4 +1,4 @@
-"""Runs the cell of FLASH over a text behind a picture, and drafts several tokens in one pass of the cell."""
+"""Runs the cell of FLASH over a text that follows a picture, and drafts several tokens in one pass of the cell."""
 
 from __future__ import annotations
 

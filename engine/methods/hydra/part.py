@@ -110,7 +110,8 @@ class HydraHeads(HeadsPart):
 
     @classmethod
     def tiny(cls, target, opener=None, layers=2, prefix=True, **options):
-        """Return small heads with several blocks each, behind a prefix layer of attention as in Hydra++."""
+        """Return small heads with several blocks each. As in Hydra++, a prefix layer of attention computes their
+        input."""
         return super().tiny(target, opener, layers=layers, prefix=prefix, **options)
 
     @classmethod

@@ -139,9 +139,9 @@ class FilterStudent(Student):
 
     @torch.no_grad()
     def measured(self, part: UnmaskingFilter, lessons: Iterable[Lesson]) -> dict:
-        """Return three figures at the drafter's default threshold. right: the share of right places. precision: among
-        the places that the filter accepts, the share of right ones. recall: among the right places, the share that it
-        accepts."""
+        """Return three numbers that say how well the filter recognises right tokens at the drafter's default threshold.
+        right: the share of right places. precision: among the places that the filter accepts, the share of right ones.
+        recall: among the right places, the share that it accepts."""
         places = right_ones = passed = passed_right = 0
         for lesson in lessons:
             for odds, right, counts in self.graded(part, lesson):

@@ -1,7 +1,7 @@
 """The model writes several tokens at once where it is sure enough of each.
 
 Sun et al., "Decoding at the Speed of Thought: Harnessing Parallel Decoding of Lexical Units for LLMs" (2024).
-Placeholders stand behind the text, and one pass predicts the next token and the tokens at the placeholders. The longest
+Placeholders stand after the text, and one pass predicts the next token and the tokens at the placeholders. The longest
 run of tokens that are all probable enough, a *lexical unit*, is written. These tokens are not checked, so the method is
 lossy. In the paper the whole model is fine-tuned to predict tokens at placeholders. Here the target stays as it is, and
 the placeholders are trained instead (``engine.methods.shared.prompt_tokens_part``).

@@ -21,8 +21,10 @@ class Resistance(Constraint):
     the length, at most ``DEEPEST`` tokens, of the longest run that ends with v and stands in the text already; it is 0
     for a new token. f(d) = d, as the authors have it for GPT-2.
 
-    The scores become logits by an increasing function, asinh. So the largest score stays the largest, and the softmax
-    shows roughly the scores themselves.
+    A score s becomes the logit asinh(x) with x = ``SHARPNESS`` s. This function is increasing, so the order of the
+    scores stays. exp(asinh(x)) is about 2x if x is far above 1, and about 1 / (2 |x|) if x is far below -1. So in a
+    softmax of the logits, tokens with scores well above 1 / ``SHARPNESS`` share the probability nearly in proportion to
+    their scores, and beside them tokens with negative scores get almost none.
     """
 
     def __init__(self, prompt: Sequence[int], candidates: int, alpha: float) -> None:

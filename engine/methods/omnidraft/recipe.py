@@ -126,8 +126,8 @@ class ForeignStudent(Student):
 
     @torch.no_grad()
     def measured(self, part: nn.Module, lessons: Iterable[Lesson]) -> dict:
-        """Return figures, among them how often the target would keep the first token of a run at temperature 1, and the
-        number of draft tokens per token of the target."""
+        """Return measurements of the draft model, by name. Among them are the probability that the target keeps the
+        first token of a run at temperature 1, and the number of draft tokens per token of the target."""
         kept, distance, read, written = [], [], 0, 0
         for lesson in lessons:
             text = self.written(lesson.tokens, lesson.counted)

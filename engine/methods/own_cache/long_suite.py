@@ -135,8 +135,8 @@ def _drafting(models: Models, selector: str) -> Ours:
 
 
 def text_of(ours: Ours, prompt: Sequence[int], tokens: int, reading: PromptReading) -> list[int]:
-    """Write a text after a prompt; return its tokens. reading: the prompt's keys and values, which are computed once
-    and used for all texts."""
+    """Continue a prompt; return the tokens of the continuation. reading: the prompt's keys and values, which are
+    computed once and used for all texts."""
     steps = run_loop(ours.models.target, ours.request(prompt, tokens), False, reading)
     return [token for step in steps for token in step.output]
 

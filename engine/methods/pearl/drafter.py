@@ -8,7 +8,7 @@ from engine.methods.shared.draft_model import DraftModelDrafter
 
 
 class PearlDrafter(DraftModelDrafter):
-    """Writes ``length`` tokens behind a text whose end may not have been checked yet.
+    """Writes ``length`` tokens after a text whose last tokens may not have been checked yet.
 
     In the draft model's session, each drafted token is committed as soon as the draft model has run over it. After a
     refusal the session is rewound to the last kept token.

@@ -46,9 +46,10 @@ class EagleContext(ABC):
 
     @abstractmethod
     def read(self, states: Tensor, embedded: Tensor, ahead: int = 0) -> Read:
-        """Run the cell over the next R rows, given as states and embeddings [R, H]. Commit all but the last ``ahead``
-        rows, which stand for tokens that are not written yet. All drafted rows are dropped. Returns the outputs for the
-        last committed row and for the ``ahead`` rows after it."""
+        """Run the cell over the next R rows, given as states and embeddings [R, H]. First drop all rows that ``grow``
+        has drafted since the last commit. Of the R rows, commit all but the last ``ahead``; these stand for tokens that
+        are not written yet, and are dropped after the pass. Returns the outputs for the last committed row and for the
+        ``ahead`` rows after it."""
 
     @abstractmethod
     def grow(self, states: Tensor, embedded: Tensor, depth: int, seen: Tensor | None) -> Read:

@@ -154,8 +154,8 @@ class CachePartDrafter(Drafter):
         return logits
 
     def learn(self, count: int) -> None:
-        """Let the selector learn from a step. count: of the tokens passed to ``read`` since ``turn_to``, how many from
-        the first on were accepted."""
+        """Let the selector learn from a step. count: how many of the tokens passed to ``read`` since ``turn_to`` were
+        accepted, counted from the first one."""
         queries, tokens, self._rows = self._queries.taken(), self._rows[:count], []
         if self._selector.follows and tokens:
             kept = {layer: rows[:, : len(tokens)] for layer, rows in queries.items()}

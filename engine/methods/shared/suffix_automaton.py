@@ -2,9 +2,10 @@
 each run.
 
 Blumer et al., The Smallest Automaton Recognizing the Subwords of a Text (1985). A state stands for all runs of tokens
-that end at the same set of positions; each of these runs is a suffix of the longest one. A still shorter suffix also
-ends at other positions, and the longest such suffix belongs to another state: the link of a state leads to that state.
-The automaton has at most two states and three transitions per token, and adding a token takes constant time on average.
+that end at the same set of positions. These runs are the longest of them and its suffixes down to some length. The next
+shorter suffix also ends at other positions, so another state stands for it. The link of a state leads to that other
+state. The automaton has at most two states and three transitions per token, and adding a token takes constant time on
+average.
 """
 
 from collections.abc import Iterator, Sequence

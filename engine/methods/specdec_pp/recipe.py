@@ -28,8 +28,9 @@ THRESHOLD, LONGEST = 0.7, 16  # options of the drafts that measure the accepted 
 
 
 class Graded(NamedTuple):
-    """The results of a head on the tokens of mixed texts; all fields are [S, T]. odds: the head's log-odds that a token
-    is accepted. chance: the true chance. counts: 1 if the token enters the loss, else 0."""
+    """A head's predictions for the tokens of mixed texts, and the truth; all fields are [S, T]: S texts of T tokens.
+    odds: the head's log-odds that a token is accepted. chance: the true chance. counts: 1 if the token enters the loss,
+    else 0."""
 
     odds: Tensor
     chance: Tensor
@@ -136,8 +137,9 @@ class AcceptanceStudent(Student):
         return count
 
     def measured(self, part: AcceptanceHead, lessons: Iterable[Lesson]) -> dict:
-        """Return figures for tokens that the draft model draws on these texts: which share of them is accepted, and for
-        each tenth of the predicted chances how many predictions it has and which share of them came true."""
+        """Return measurements of the head on tokens that the draft model draws on these texts: the share of the tokens
+        that is accepted; and, for each tenth of the predicted chances, the number of predictions in it and the share of
+        these tokens that is accepted."""
         curve, mean = CalibrationCurve(), []
         for lesson in lessons:
             odds, chance, counts = self.graded(part, lesson)

@@ -34,10 +34,12 @@ AT_ONCE = 64  # how many blocks of a text are measured at once
 class Blocks(NamedTuple):
     """The blocks of a lesson.
 
-    hidden: the block drafter's hidden states, [S, A, L, H]. logits: the block drafter's, [S, A, L, V]. befores: int64
-    [S, A, L], the text's token before each position; 0 beyond the end of the text. text: int64 [S, A, L], the text's
-    token at each position; -1 beyond the end. teacher: the target's logits for each position, [S, A, L, V]. counts:
-    bool [S, A, L], whether a position enters the loss.
+    Letters in shapes: S windows, A blocks of each, L drafted positions of a block, H hidden size, V vocabulary.
+
+    hidden: the block drafter's hidden states, [S, A, L, H]. logits: the block drafter's logits, [S, A, L, V]. befores:
+    int64 [S, A, L], the text's token before each position; 0 beyond the end of the text. text: int64 [S, A, L], the
+    text's token at each position; -1 beyond the end. teacher: the target's logits for each position, [S, A, L, V].
+    counts: bool [S, A, L], whether a position enters the loss.
     """
 
     hidden: Tensor
@@ -55,8 +57,8 @@ class BlockStudent(Student):
     adam_rate = 5e-3
 
     def __init__(self, target, settings, denoiser: DFlashModel, digest: str | None) -> None:
-        """denoiser: the block drafter. digest: of the block drafter's folder. Raises UserError if the block drafter's
-        head lacks some of the target's tokens."""
+        """denoiser: the block drafter. digest: the digest of the block drafter's folder. Raises UserError if the block
+        drafter's head lacks some of the target's tokens."""
         super().__init__(target, settings)
         if denoiser.config.draft_vocab_size:
             raise UserError(
