@@ -22,8 +22,8 @@ def p_value(one: Tensor, other: Tensor, permutations: int = 499, seed: int = 0) 
     """The p-value of a permutation test on whether two clouds have the same law (Székely and Rizzo, Energy statistics,
     2013). If they have, it is at most alpha with probability at most alpha, for any numbers of points and permutations.
 
-    one: [N, D]. other: [M, D]. The p-value is the share of permutations whose energy distance is at least as large as
-    that of the original clouds, which count as one of the permutations.
+    one: N points of D dimensions, [N, D]. other: M points, [M, D]. The p-value is the share of permutations whose
+    energy distance is at least as large as that of the original clouds, which count as one of the permutations.
     """
     points = torch.cat([one, other])
     gaps = torch.cdist(points, points)

@@ -4,6 +4,9 @@ The session reads a text as it always does. A view holds, for each layer, keys a
 the session's columns, and runs rows that see these instead of all columns. The session does not change unless it takes
 the view's rows in (``Session.take_in``). Layers with a sliding window see few columns anyway, so a view holds all
 columns of these layers.
+
+Letters in shapes: R rows of a pass, H query heads, Hkv key-value heads, D head size, T columns of the session, C
+columns of a view.
 """
 
 from collections.abc import Callable, Sequence

@@ -275,8 +275,8 @@ class Session:
         return ReadChain.of(passes, likeliest_tokens)
 
     def columns(self, layer: int) -> tuple[Tensor, Tensor]:
-        """The keys and values of the T committed tokens in a layer, [1, Hkv, T, D] each. They are views, valid until
-        the session reads, commits or drops rows."""
+        """The keys and values of the T committed tokens in a layer, [1, Hkv, T, D] each, for Hkv key-value heads of
+        size D. They are views, valid until the session reads, commits or drops rows."""
         held = self._cache.layers[layer]
         return held.keys[:, :, : self.length], held.values[:, :, : self.length]
 

@@ -26,8 +26,8 @@ NEVER = 10**6  # the number of passes that stands for a text without an end
 
 @dataclass(frozen=True)
 class Figures:
-    """Laws of the answer, by name: of a single text; of the text that finishes first if ``LANES`` texts advance in
-    lockstep; and of the text that finishes first if these texts advance with drafts."""
+    """Laws of the answer, by name: the law of a single text; the law of the text that finishes first if ``LANES`` texts
+    advance in lockstep; and the law of the text that finishes first if these texts advance with drafts."""
 
     laws: dict[str, Law]
 

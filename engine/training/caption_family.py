@@ -181,8 +181,8 @@ def seen_by(
 def logits_of(
     model: CaptionsForCausalLM, batch: Batch, seen: Tensor, embedded: bool = False
 ) -> Tensor:
-    """The model's logits [B, T, V] for a batch, in float32. seen: the pixel values of the patches that the model sees,
-    [B, K, D]; if ``embedded``, instead the embeddings of all tokens and patches, [B, T, H]."""
+    """The model's logits [B, T, V] for a batch, in float32. seen: for each of the K patches that the model sees its D
+    pixel values, [B, K, D]; if ``embedded``, instead the embeddings of all tokens and patches, [B, T, H]."""
     output = model(
         inputs_embeds=seen if embedded else model.rows(batch.tokens, seen),
         attention_mask=batch.mask,

@@ -34,8 +34,8 @@ def run_lengths(right: Tensor) -> Tensor:
 
 def chain_lengths(right: Tensor, length: int) -> Tensor:
     """For each token as the root, how many tokens of a drafted chain of `length` are right before the first wrong one,
-    int64 [S, T]. right: bool [S, T - 1], whether the draft model predicts the next token of the text at each
-    position."""
+    int64 [S, T], for S texts of T tokens. right: bool [S, T - 1], whether the draft model predicts the next token of
+    the text at each position."""
     padded = torch.nn.functional.pad(right, (0, length), value=False)
     return padded.unfold(1, length, 1).long().cumprod(-1).sum(-1)
 

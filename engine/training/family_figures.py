@@ -1,4 +1,4 @@
-"""Measures all figures of the family, in one dictionary, from which the model card is written."""
+"""Measures the models of the family. All measurements are in one dictionary, from which the model card is written."""
 
 from __future__ import annotations
 

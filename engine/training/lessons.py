@@ -2,6 +2,8 @@
 
 On a GPU, the target computes each batch only once. As long as there is room, its hidden states stay on the GPU in
 bfloat16. When the same batch comes again, its logits are computed anew from these states by the target's head alone.
+
+Letters in shapes: S windows, T tokens of each, n feature layers, H hidden size.
 """
 
 from __future__ import annotations

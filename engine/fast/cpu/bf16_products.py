@@ -11,6 +11,8 @@ Which kernel OpenVINO uses depends on the processor and on the number of rows, a
 products. So a test first multiplies every number of rows that a pass may have. Its rows and its matrix have exact
 products that fit into fp32, so any other result shows that a kernel has rounded. The test takes a second and runs once
 per machine.
+
+Letters in shapes: R rows, K inputs and N outputs of a product.
 """
 
 from __future__ import annotations

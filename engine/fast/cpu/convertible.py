@@ -51,8 +51,8 @@ def windows_of(module: nn.Module, count: int, layers: Layers) -> list[int | None
 
 @torch.no_grad()
 def seen(module: nn.Module) -> tuple[list[Tensor], list[int | None]]:
-    """Run a pass of two rows through the module; returns k and v of each layer, [1, Hkv, 2, D], and the sliding windows
-    of the layers without repetition, with None for full attention."""
+    """Run a pass of two rows through the module; returns k and v of each layer, [1, Hkv, 2, D] for Hkv key-value heads
+    of size D, and the sliding windows of the layers without repetition, with None for full attention."""
     mask = _Asked()
     layers = module.config.get_text_config().num_hidden_layers
     cache = KVCache.empty(layers, 2)

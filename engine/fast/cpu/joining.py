@@ -67,7 +67,8 @@ def _join(group: Sequence, places: dict[int, Tensor]) -> None:
 def join(group: Sequence, joined, sizes: Sequence[int], transposed: bool = True) -> None:
     """Replace products of the same rows by parts of one product with the joined matrix.
 
-    sizes: the number of outputs of each product. transposed: whether the joined matrix is [N, K] instead of [K, N]."""
+    sizes: the number of outputs of each product. transposed: whether the joined matrix is [outputs, inputs] instead of
+    [inputs, outputs]."""
     from openvino import opset13
 
     product = opset13.matmul(group[0].input_value(0), joined, False, transposed)

@@ -1,4 +1,8 @@
-"""Full passes of a causal language model through its compiled graph."""
+"""Full passes of a causal language model through its compiled graph.
+
+Letters in shapes: R rows of a pass, W width of the hidden states, n requested hidden states, Hkv key-value heads, C
+columns of the buffers, D head size, V vocabulary.
+"""
 
 from __future__ import annotations
 

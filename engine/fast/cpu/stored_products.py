@@ -11,6 +11,8 @@ three formats:
 If a format gives all numbers of a matrix to the last bit, OpenVINO gets the whole numbers. It unpacks them during the
 product, and still multiplies and adds in fp32. The results differ from those of the unpacked matrix only because sums
 are added in another order.
+
+Letters in shapes: K inputs and N outputs of a product.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 ``attend`` and ``addresses`` return None if no kernel can do the work. The caller then uses the torch operations that it
 uses on a CPU. Each reason is logged once.
+
+Letters in shapes: B sequences, R rows of each, H query heads, Hkv key-value heads, D head size, T columns in use, C
+columns of the buffers.
 """
 
 import logging

@@ -42,8 +42,8 @@ def _rows(asked: int) -> int | None:
 
 
 class JointSessions(SeparateSessions):
-    """The sessions of B sequences on common buffers [B, Hkv, C, D] per layer. C is enough for the longest text and a
-    tree."""
+    """The sessions of B sequences on common buffers. Each layer has keys and values [B, Hkv, C, D], for Hkv key-value
+    heads of size D. C columns are enough for the longest text and a tree."""
 
     def __init__(
         self, model: JoinedModel, capacity: int, places: int, features: tuple[int, ...]

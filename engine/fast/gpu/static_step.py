@@ -3,6 +3,9 @@
 Only operations on the device depend on the numbers in the buffers, so the same launches serve every prefix length and
 every tree of one size. Padding rows see the prefix and themselves, so that their numbers stay finite. Their keys and
 values are written after those of the real rows, and the next pass overwrites them.
+
+Letters in shapes: B sequences, R rows of each (padding included), H hidden size, n requested hidden states, V
+vocabulary.
 """
 
 from functools import cached_property

@@ -33,8 +33,8 @@ class TextBuffers(BufferSet):
     def feed(
         self, given: Sequence[DeviceRows], features: tuple[int, ...]
     ) -> list[tuple[Tensor, Tensor | None]] | None:
-        """Read rows of every sequence in one pass. Returns logits [R, V] and features [R, n*H] (or None) for each
-        sequence.
+        """Read rows of every sequence in one pass. Returns for each sequence the logits [R, V] of its R rows, and their
+        features [R, n*H] or None.
 
         Returns None if no size is large enough. For a single sequence it also returns None if its pass cannot be
         captured, because a plain pass through the module is then faster.

@@ -116,8 +116,8 @@ def judged(
 
 
 class Arrival:
-    """The numbers [B, N] of the verdicts on B trees. The first call of ``of`` copies all of them from the device to the
-    host."""
+    """The verdicts on B trees, N numbers for each, [B, N]. The first call of ``of`` copies all of them from the device
+    to the host."""
 
     def __init__(self, numbers: Tensor) -> None:
         self._numbers = numbers

@@ -90,6 +90,6 @@ def pack(seen: Tensor) -> Tensor:
 
 
 def unpack(words: Tensor, columns: int) -> Tensor:
-    """The inverse of ``pack``: int32 [..., W] -> bool [..., columns]."""
+    """The inverse of ``pack``: int32 [..., words] -> bool [..., columns]."""
     shifts = torch.arange(WORD, device=words.device, dtype=torch.int32)
     return ((words[..., None] >> shifts) & 1).flatten(-2)[..., :columns].bool()

@@ -32,8 +32,8 @@ def kv_commit(
 ) -> None:
     """Move the accepted rows of each sequence to the columns from ``start`` on, in place.
 
-    start: int32 [B]. rows: int32 [B, K], where row 0 is the one in column ``start``. count: int32 [B]. addresses: the
-    result of ``addresses_of``, or None to compute it.
+    start: int32 [B]. rows: int32 [B, K], the numbers of K rows of each sequence; row 0 is the one in column ``start``.
+    count: int32 [B]. addresses: the result of ``addresses_of``, or None to compute it.
     """
     if on_gpu(buffers[0]):
         kv_commit_triton(buffers, start, rows, count, addresses)

@@ -1,6 +1,7 @@
 """Judges a tree of drafted tokens on the device, in one launch.
 
-A place is the root or a node; its draws are the tokens drafted under it.
+A place is the root or a node; its draws are the tokens drafted under it. Letters in shapes: N nodes, M draws of all
+places together, V vocabulary.
 
 rows [N + 1, V]: the target's probabilities at the root and at each node, with temperature and truncation applied; for
 ``greedy`` any scores, such as logits. The rules are those of ``engine.rules``, draw for draw and coin for coin:
@@ -17,10 +18,9 @@ The last program to finish then tosses the coins in a walk over scalars.
 A walk that comes to a row with NaN ends at that row: no child is judged, the final token is some token of the
 vocabulary, and the verdict's final kind is NOT_A_NUMBER.
 
-Bytes moved, for N nodes and a vocabulary of V tokens: greedy reads the rows once, 4 (N + 1) V. sampler_match reads the
-noise as well, and so does rejection at a place without draws. At a place with k draws, rejection moves about 8 (k + 1)
-V, and for k > 1 another 16 k V for the residual. Floating-point operations per number: about 2 for greedy, up to 10 k
-for rejection.
+Bytes moved: greedy reads the rows once, 4 (N + 1) V. sampler_match reads the noise as well, and so does rejection at a
+place without draws. At a place with k draws, rejection moves about 8 (k + 1) V, and for k > 1 another 16 k V for the
+residual. Floating-point operations per number: about 2 for greedy, up to 10 k for rejection.
 """
 
 from dataclasses import dataclass

@@ -70,8 +70,8 @@ class Weights:
         return self._below.get(prefix, {})
 
     def weighed(self, p: Tensor, prefixes: Iterable[Prefix]) -> Tensor:
-        """Multiply p [R, V], whose row i follows prefix i, by the bounds of the tokens, and scale each row to sum to 1;
-        float64. A row that would become 0 everywhere stays as it is."""
+        """Multiply the laws p [R, V] after R prefixes by the bounds of their tokens, and scale each row to sum to 1;
+        float64. Row i of p is the law after prefix i. A row that would become 0 everywhere stays as it is."""
         p = p.double()
         for row, prefix in enumerate(prefixes):
             below = self.below(prefix)

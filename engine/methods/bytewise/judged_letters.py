@@ -16,8 +16,8 @@ from engine.methods.bytewise.letters import Vocabulary
 class DrawnString:
     """A string of letters that a draft model has drawn, for the rule that judges its letters.
 
-    vocabulary: the target's tokens as strings of letters. letters: [M]. laws: [M, A]; row i is the law from which
-    letter i was drawn, given the letters before it.
+    vocabulary: the target's tokens as strings of letters. letters: the M letters of the string. laws: [M, A], for an
+    alphabet of A letters; row i is the law from which letter i was drawn, given the letters before it.
     """
 
     vocabulary: Vocabulary

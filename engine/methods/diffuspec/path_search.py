@@ -18,7 +18,7 @@ Column = list[Choice]
 
 
 def columns_of(marginals: Tensor, mass: float, most: int, ends: Sequence[int] = ()) -> list[Column]:
-    """Return the candidates of each position of marginals [L, V], the likeliest first.
+    """Return the candidates of each of L positions, given marginals [L, V], the likeliest first.
 
     A position has the fewest candidates that together hold the probability ``mass``, but at most ``most``. The tokens
     in ``ends``, which end a text, are added at every position, so that a path may end anywhere.

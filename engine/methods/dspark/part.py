@@ -2,9 +2,10 @@
 
 DSpark (DeepSeek, 2026). The Markov head adds W2 W1[token before] to the logits of a place: a low-rank matrix over pairs
 of tokens. The input of the confidence head is the state at a position and W1[token before]; it predicts how likely the
-token drawn at this position is to be kept. Published layout: ``markov_head.markov_w1.weight`` [V, R],
-``markov_head.markov_w2.weight`` [K, R], ``confidence_head.proj.{weight,bias}`` [1, H + R], [1], in the same file as the
-tensors of the block drafter. Here a folder may hold the heads alone, and its config the temperature of each place.
+token drawn at this position is to be kept. Letters in shapes: V vocabulary, K tokens of the block drafter's head, R
+rank, H hidden size. Published layout: ``markov_head.markov_w1.weight`` [V, R], ``markov_head.markov_w2.weight`` [K, R],
+``confidence_head.proj.{weight,bias}`` [1, H + R], [1], in the same file as the tensors of the block drafter. Here a
+folder may hold the heads alone, and its config the temperature of each place.
 """
 
 from __future__ import annotations

@@ -89,8 +89,8 @@ def fitted(odds: Tensor, kept: Tensor) -> list[float]:
     in GRID with which the product of the confidences up to the position best predicts (in log-loss) whether all tokens
     up to the position are kept.
 
-    odds: [N, L], the confidence head's log-odds. kept: [N, L], 1 where all tokens up to the position are kept,
-    otherwise 0.
+    odds: the confidence head's log-odds for N blocks of L positions, [N, L]. kept: [N, L], 1 where all tokens up to the
+    position are kept, otherwise 0.
     """
     temperatures, survived = [], torch.ones(len(odds))
     for place in range(odds.shape[1]):

@@ -1,4 +1,8 @@
-"""Runs the cell of FLASH over a text that follows a picture, and drafts several tokens in one pass of the cell."""
+"""Runs the cell of FLASH over a text that follows a picture, and drafts several tokens in one pass of the cell.
+
+Letters in shapes: T tokens, R rows of a pass, H hidden size, P patches, C latents, K features that the cell drafts at
+once, L drafted tokens, V vocabulary.
+"""
 
 from __future__ import annotations
 

@@ -9,6 +9,8 @@ the ordinary loss of an EAGLE cell.
 
 The paper's smooth maximum (eta = 1), groups of 4 to 8 and two phases are kept; the first phase is the recipe ``eagle``.
 The paper's weight of the two losses and its clip were not known when this was written; the options' values are ours.
+
+Letters in shapes: S windows, G places of a group.
 """
 
 import torch

@@ -5,7 +5,7 @@ its own teacher, because the pseudo states learn the distributions that the targ
 all probe rows (``engine.training.students.probes``).
 
 Letters in shapes: S windows, T tokens of a window, A tokens that pseudo states follow, K pseudo states after each of
-these tokens (the places), H hidden size.
+these tokens (the places), R pseudo states of a pass, H hidden size, V vocabulary.
 """
 
 from collections.abc import Sequence

@@ -2,9 +2,10 @@
 position before.
 
 DFlash2 (speculators 0.9, 2026): at a position with the state h, the score of candidate v after token u is the logit of
-v plus sum_r P[u, r] (A h)_r S[v, r]. Published layout: ``candidate_selector.predecessor_codebook`` P [V, R],
-``candidate_selector.successor_codebook`` S [V, R], ``candidate_selector.hidden_projection.weight`` A [R, H], in the
-same file as the tensors of the block drafter. Here a folder may hold the selector alone.
+v plus sum_r P[u, r] (A h)_r S[v, r]. Letters in shapes: V vocabulary, C candidates of a position, R rank, H hidden
+size. Published layout: ``candidate_selector.predecessor_codebook`` P [V, R], ``candidate_selector.successor_codebook``
+S [V, R], ``candidate_selector.hidden_projection.weight`` A [R, H], in the same file as the tensors of the block
+drafter. Here a folder may hold the selector alone.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ target's tokens is spelled by a *run* of the draft model's tokens. The loss is t
 a run the target's distribution is distilled; for this, each of the target's tokens passes its probability to the first
 token of its run. At the other tokens of a run the loss is their negative log-likelihood. The paper distils only the
 probabilities of tokens that both vocabularies have; here tokens with longer runs are included as well.
+
+Letters in shapes: S windows, T tokens of the target in each, L tokens of the draft model in each.
 """
 
 from collections.abc import Iterable, Mapping

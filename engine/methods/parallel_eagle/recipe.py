@@ -7,6 +7,8 @@ layers add nothing at first.
 The loss is that of vLLM's speculators: the cell's laws are compared with the target's, with the same weight at the
 tokens of the text and at the masks after them. To save time, some of the masks are left out at random (conditional
 drop, ``engine.training.masked_rows``).
+
+Letters in shapes: S windows, T tokens of each, R rows of a pass, H hidden size, D head size.
 """
 
 from __future__ import annotations

@@ -44,7 +44,8 @@ def cheapest_shape(costs: Costs, budget: int) -> Shape:
 
 
 def best_first_tree(marginals: Tensor, budget: int) -> DraftTree:
-    """Return the tree of the ``budget`` likeliest prefixes under independent marginals [L, V], parents before children.
+    """Return the tree of the ``budget`` likeliest prefixes under independent marginals [L, V] of L positions, parents
+    before children.
 
     Ties between equally likely prefixes are broken in this order: the shorter prefix, the prefix whose parent was
     chosen earlier, the prefix whose last token has the lower rank. Equally likely tokens are ranked by ``topk`` on the

@@ -4,6 +4,8 @@ Lu et al., LongHeads: Multi-Head Attention is Secretly a Long Context Processor 
 longer than a model's window. Each head attends to the first chunk, the last chunks, and the chunks whose representation
 is nearest to the last query. Keys are rotated to their new positions. In the paper the representation of a chunk is
 computed from the chunk's queries; here the mean key of the chunk is used in place of these queries.
+
+Letters in shapes: Hkv key-value heads, C chosen columns, D head size.
 """
 
 import torch

@@ -6,6 +6,8 @@ parts. The score of a part is an upper bound on the products of the last query w
 score of a page is the largest score of its parts. The pages are chosen anew only after some steps. The paper learns
 which heads need only the beginning and the end of the text. Here these are the half of the heads that gave the least
 attention to the middle of the prompt.
+
+Letters in shapes: Hkv key-value heads, D head size.
 """
 
 import torch

@@ -5,6 +5,8 @@ Tiwari et al., QuantSpec: Self-Speculative Decoding with Hierarchical Quantized 
 cache has eight bits: draft passes use the upper four, the target's passes use all eight, and the text is exact for a
 target with such a cache. Here the target uses its own unrounded cache, so the text is exact for the target itself. Keys
 are rounded per channel and group of tokens, values are rounded per token.
+
+Letters in shapes: Hkv key-value heads, T columns, D head size.
 """
 
 import torch

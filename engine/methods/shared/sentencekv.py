@@ -4,6 +4,8 @@ Zhu et al., SentenceKV: Efficient LLM Inference via Sentence-Level Semantic KV C
 prompt, only tokens to which the end of the prompt attends can be chosen; in sentences written later, all tokens can be
 chosen. While the new sentence has only one token, the paper uses all columns. Here the mean query of the sentence
 before is used until the new sentence has queries of its own.
+
+Letters in shapes: Hkv key-value heads, D head size.
 """
 
 from collections.abc import Mapping, Sequence

@@ -4,6 +4,8 @@ writes.
 Galim et al., Draft-based Approximate Inference for LLMs (ICLR 2026). The target is run once over the draft model's
 continuation of the prompt. Chosen are the columns to which the end of the prompt and this continuation attend. In
 contrast, ``snapkv`` chooses columns by the end of the prompt alone.
+
+Letters in shapes: Hkv key-value heads, T columns, D head size.
 """
 
 from torch import Tensor

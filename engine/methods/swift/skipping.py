@@ -106,7 +106,7 @@ class SkipSearch(Store):
 
 
 def _kernel(one: Tensor, other: Tensor) -> Tensor:
-    """Return the similarities [A, B] of skip sets [A, S] and [B, S]: 1 for equal sets, less for each sublayer in which
-    they differ."""
+    """Return the similarities [A, B] of A skip sets and B others. A skip set is a row of S numbers, one for each
+    sublayer. The similarity is 1 for equal sets, less for each sublayer in which they differ."""
     apart = torch.cdist(one, other, p=1)
     return torch.exp(-apart / 4)

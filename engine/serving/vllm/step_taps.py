@@ -139,10 +139,10 @@ class StepTaps:
     def _judge(
         self, written: Tensor, _seconds: float, drafted, counts, _most, _sums, q, logits, *_, **__
     ) -> None:
-        """Called after the rejection sampler: notes its inputs and its result.
-        written: [B, K + 1], the result for B requests with at most K drafted tokens each, filled up with negative
-        numbers. drafted: [N], the drafted tokens of all requests. counts: the number of drafted tokens of each
-        request. q: [N, V] or None. logits: the target's, [N, V]."""
+        """Called after the rejection sampler: notes its inputs and its result. written: [B, K + 1], the result for B
+        requests with at most K drafted tokens each, filled up with negative numbers. drafted: the N drafted tokens of
+        all requests together, [N]. counts: the number of drafted tokens of each request. q: [N, V] or None. logits: the
+        target's logits, [N, V]."""
         if not (self._sampling and self._recorded):
             return  # vLLM warms up, or nobody is recorded
         self._judged = {"drafted": drafted.int(), "counts": list(counts), "coins": self._coins}

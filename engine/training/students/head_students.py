@@ -112,7 +112,7 @@ def shape_of(accuracies: Accuracies, budget: int = HeadsDrafter.usual_size) -> S
 
 def kept_lengths(ranks: Tensor, shape: Shape) -> Tensor:
     """For each hidden state, how many of the next tokens of the text are found along one path of a tree of this shape,
-    int64 [S, T]. ranks: the rank that each head gives to the text's token, [S, T, K]."""
+    int64 [S, T]. ranks: the rank that each of the K heads gives to the text's token, [S, T, K]."""
     paths: list[tuple[int, ...]] = []
     for parent, rank in shape:
         paths.append((*paths[parent], rank) if parent != ROOT else (rank,))
