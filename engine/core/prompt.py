@@ -14,7 +14,7 @@ the prompt in parts gives the same numbers as reading it in one call."""
 
 
 class PromptReading:
-    """The target's pass over one prompt. The first text reads the prompt; other texts copy the result.
+    """The target's pass over one prompt. The first text reads the prompt; other texts copy the keys and values.
 
     Each text has buffers of its own, as large as if it had read the prompt itself (2 * layers * KV heads * head
     dimension numbers per token), and no two texts write to the same memory. The features (the target's hidden states)
@@ -103,8 +103,8 @@ class PromptReading:
 
     def charge(self, spent: float) -> float:
         """The milliseconds charged to a text for its prompt: the time that reading the prompt took, whichever text read
-        it. So a text that only copied the result is charged as if it ran alone, and the order in which texts begin does
-        not matter. spent: the milliseconds that this text spent on ``fill``."""
+        it. So a text that only copied the keys and values is charged as if it ran alone, and the order in which texts
+        begin does not matter. spent: the milliseconds that this text spent on ``fill``."""
         if self._milliseconds is None:
             self._milliseconds = spent
         return self._milliseconds

@@ -14,8 +14,8 @@ class Proposal:
     """A tree below the root, and what the drafter adds to the target's pass over the tree. A drafter that adds nothing
     may return the tree itself.
 
-    probes: extra rows in the target's pass. begun: the result of the target's first layers for rows of this tree, if
-    the drafter has already computed it.
+    probes: extra rows in the target's pass. begun: the hidden states after the target's first layers for rows of this
+    tree, if the drafter has already computed them.
     """
 
     tree: DraftTree

@@ -20,8 +20,8 @@ most tokens by which they are distinguished."""
 def rejection_keeps(p: Tensor, scheme: Scheme) -> float | None:
     """The probability that recursive rejection sampling keeps a draft. p: [V], of the target.
 
-    For draws without replacement the result is right to about three digits with large vocabularies, because refused
-    tokens of small q are counted together. None for several draws without replacement beside fixed tokens.
+    For draws without replacement this probability is right to about three digits with large vocabularies, because
+    refused tokens of small q are counted together. None for several draws without replacement beside fixed tokens.
     """
     p, q = shares(p), shares(scheme.q)
     if scheme.kind == EXCLUSIVE and scheme.draws > 1:
@@ -157,8 +157,8 @@ def chain_keeps(ratios: Sequence[float]) -> tuple[float, float, float]:
     upper bound on any exact rule, as if each depth could be optimised alone. ratios: p / q of the tokens.
 
     Each token counts with its probability of being kept, given the tokens up to it. Averaged over all draws of the
-    chain, these are the expected numbers. The bound: a chain keeps i tokens at most as often as a coupling of p's and
-    q's first i tokens makes them equal.
+    chain, these are the expected numbers. Why the third number is a bound: a chain keeps i tokens at most as often as a
+    coupling of p's and q's first i tokens makes them equal.
     """
     alone = block = whole = 1.0
     kept = [0.0, 0.0, 0.0]

@@ -83,8 +83,8 @@ def _words(scheme: Scheme) -> str:
 
 
 def kept_of_the_chain(step: Step, sampling: Sampling, rule: Verifier | None) -> Iterable[Exhibit]:
-    """Yields the expected number of accepted tokens of a drafted chain: if judged token by token, if judged as a
-    block, and an upper bound."""
+    """Yields three expected numbers of accepted tokens of a drafted chain: if it is judged token by token, if it is
+    judged as a block, and the upper bound for any exact rule."""
     tree, start = step.tree, step.tree.forced
     draws = [tree.draws[parent] for parent in tree.parents[start:]]
     if (

@@ -1,5 +1,5 @@
-"""Prefixes of texts that the target has read, and bounds of the probability that a text with this prefix becomes
-valid."""
+"""Prefixes of texts that the target has read, and for each an upper bound on the probability that a text with this
+prefix becomes valid."""
 
 from collections import defaultdict
 from collections.abc import Iterable

@@ -1,8 +1,8 @@
 """Grammar-aligned decoding by adaptive sampling with approximate expected futures, ASAp.
 
-Park et al., Grammar-Aligned Decoding (2024). Here a draft is judged by p times a bound: the bound of the probability
-that a valid text follows (``engine.methods.asap.prefixes``). The bounds are learned from all rows of a pass, even those
-of rejected tokens.
+Park et al., Grammar-Aligned Decoding (2024). Here a draft is judged by p times an upper bound on the probability that a
+valid text follows (``engine.methods.asap.prefixes``). The bounds are learned from all rows of a pass, even those of
+rejected tokens.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,8 @@ NO_TEXT = "No text that the constraint allows can be written here: everything th
 
 class Asap(Rejection):
     """Rejection sampling from p(v) c(v), scaled to sum to 1, instead of from p(v). p is masked by the constraint; c(v)
-    bounds the probability that a valid text follows once v is written. Without a constraint this is rejection sampling.
+    is an upper bound on the probability that a valid text follows once v is written. Without a constraint this is
+    rejection sampling.
 
     While c = 1, as in a visitor's first text, this is masked decoding. From text to text c falls towards the true
     probability. With the true probability, the law would be the target's own law of texts, given that the text is

@@ -28,7 +28,8 @@ SIZES = (1, 4, 8)
 """Numbers of rows for which graphs of fixed size are compiled. They suffice for the committed tokens of a step, or for
 one level of the tree."""
 AT_ONCE = (8, 16)
-"""The same numbers for a cell that drafts all tokens at once, with mask rows after the committed tokens."""
+"""The numbers that take the place of ``SIZES`` for a cell that drafts all tokens at once, with mask rows after the
+committed tokens."""
 
 
 class _Pass(nn.Module):
