@@ -26,7 +26,7 @@ export function cards(c) {
   function choose(name) {
     reveal(radios.get(name).parentElement);
     clearTimeout(timer);
-    timer = setTimeout(() => { c.props.value = name; c.trigger("chosen"); }, PAUSE);
+    timer = setTimeout(() => { c.props.value = name; show(); c.trigger("chosen"); }, PAUSE);
   }
   const cardOf = ({ name, title, look_for: lookFor, group: among = "" }) => {
     const radio = el("input",

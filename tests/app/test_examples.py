@@ -4,7 +4,7 @@ import pytest
 
 from app.example_menu import preset_menu, race_menu
 from presets import presets, trace_text
-from presets.families import title
+from presets.families import converses, title
 from tests.app.visitor import PROMPT, wait_address, wait_prompt
 
 OWN = "Your own"
@@ -77,14 +77,14 @@ def test_they_are_chosen_and_left_and_a_run_of_ones_own_comes_back(visit):
     page.wait_for_function(told, arg=OWN)
     assert page.locator("#preset :checked").count() == 0
     page.wait_for_selector("#back", state="hidden")
-    chat = next(one for one in presets() if one.turns)
+    chat = next(one for one in presets() if converses(one.models))
     card = page.locator(f"#preset [data-card={chat.name}]")
     assert not card.is_visible(), "those of a chat model stand apart"
     page.get_by_role("button", name=title(chat.models), exact=True).click()
-    card.locator("input").check(force=True)
     page.wait_for_function(
         "text => DraftscopePage.trace('watch') === text", arg=trace_text(chat.name)
     )
+    assert card.locator("input").is_checked(), "the first of its group opens with it"
     page.locator("#watch-status").get_by_text("not on this machine yet").wait_for()
     assert not page.locator(f"#preset [data-card={first.name}]").is_visible()
     assert visitor.run() == "error" and "not on this machine yet" in visitor.alarm

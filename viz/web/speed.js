@@ -20,8 +20,7 @@ export function answer({ ratio, low, high }) {
 /** @type {(speed: Speed) => string} */
 const reason = ({ verify, rows, one, draft, machine }) =>
   `Why: ${plural(Math.round(rows), "token")} read at once take ${duration(verify)}, one alone ${duration(one)}; ` +
-  `guessing ${duration(draft)}. The upright line in the bar is plain decoding.` +
-  `${machine ? ` Recorded on ${shorten(machine, 24)}.` : ""}`;
+  `guessing ${duration(draft)}.${machine ? ` Recorded on ${shorten(machine, 24)}.` : ""}`;
 
 /** A bar from 0 on, with a line where plain decoding is, and the range of what was measured. */
 function bar() {
