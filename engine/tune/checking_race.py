@@ -25,6 +25,8 @@ turns are alike."""
 FEWEST, SECONDS = 3, 2.0
 """When one text is written at a time: each candidate has at least FEWEST turns, and no new round of turns begins after
 SECONDS seconds per candidate."""
+TOGETHER = 10.0
+"""Seconds of each candidate after which a race of several texts at a time ends."""
 TURN = 0.25
 """The length of a turn, in seconds, when several texts are written at a time."""
 
@@ -109,13 +111,13 @@ class Race:
 
     def _together(self, prompts: Sequence[ChatPrompt], texts: int) -> Iterator[Speeds]:
         """Yields the speeds after each turn when ``texts`` texts are written at a time. A candidate's steps end when
-        fewer than ``texts`` texts are unfinished. All candidates write the same texts."""
+        fewer than ``texts`` texts are unfinished. All candidates write the same texts, as far as TOGETHER allows."""
         some = [*islice(cycle(prompts), sampled(texts))]
         for candidate in self._candidates:  # as above
-            Stretch(self._steps(candidate, some[:texts], texts)).go_on()
+            Stretch(self._steps(candidate, some[:texts], texts)).go_on(TURN)
         stretches = [Stretch(self._steps(candidate, some, texts)) for candidate in self._candidates]
-        going = stretches
-        while going:
+        going, began = stretches, perf_counter()
+        while going and perf_counter() - began < TOGETHER * len(stretches):
             going = [stretch for stretch in going if stretch.go_on(TURN)]
             yield [stretch.speed for stretch in stretches]
 
