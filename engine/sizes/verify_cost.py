@@ -2,6 +2,7 @@
 pass."""
 
 from collections.abc import Sequence
+from math import inf
 from statistics import median
 
 from engine.batch.together import sessions_of
@@ -13,11 +14,11 @@ from engine.core.tree import DraftTree
 from engine.model.language_model import LanguageModel
 
 PREFIX = 256
-ROUNDS, IN_A_ROW, SETTLED = 4, 8, 3
+IN_A_ROW, SETTLED = 8, 3
 NODES = (0, 3, 4, 8, 16)
-FEWEST, MOST, ENOUGH = 3, 32, 120.0
-"""How often a pass is timed: at least FEWEST times, at most MOST times, and no more once all timed passes together
-have taken ENOUGH milliseconds."""
+TURNS, ENOUGH = 4, 40.0
+"""A number of rows is timed in so many turns. Within a turn its passes are repeated until they have taken ENOUGH
+milliseconds together, or IN_A_ROW times."""
 
 
 class Passes:
@@ -60,15 +61,30 @@ class Passes:
                 session.drop()
         return elapsed
 
-    def usual(self, rows: int) -> tuple[float, int]:
-        """The median milliseconds of a pass over ``rows`` rows of each text, and how many passes were timed."""
-        for _ in range(SETTLED):
-            if self.milliseconds(rows) > ENOUGH:
-                break
+    def in_turn(self, numbers: Sequence[int], dearest: float = inf) -> dict[int, list[float]]:
+        """Number of rows of each text -> milliseconds of its passes. The numbers take turns, so that a busy moment slows
+        passes over each of them. After a pass that takes longer than ``dearest`` milliseconds, larger numbers are left
+        out."""
+        times_of: dict[int, list[float]] = {}
+        for turn in range(TURNS):
+            for rows in numbers if turn == 0 else list(times_of):
+                times_of.setdefault(rows, []).extend(self._timed(rows))
+                if turn == 0 and min(times_of[rows]) > dearest:
+                    break
+        return times_of
+
+    def _timed(self, rows: int) -> list[float]:
+        """The milliseconds of passes in a row, without the first ones, which are slower after a change of shape. A long pass
+        is timed once."""
+        first = self.milliseconds(rows)
+        if first > ENOUGH:
+            return [first]
+        for _ in range(SETTLED - 1):
+            self.milliseconds(rows)
         times: list[float] = []
-        while len(times) < FEWEST or (len(times) < MOST and sum(times) < ENOUGH):
+        while not times or (len(times) < IN_A_ROW and sum(times) < ENOUGH):
             times.append(self.milliseconds(rows))
-        return median(times), len(times)
+        return times
 
 
 def prepared(model: LanguageModel, texts: int, context: int, rows: Sequence[int]) -> Passes:
@@ -82,11 +98,6 @@ def prepared(model: LanguageModel, texts: int, context: int, rows: Sequence[int]
 def verify_costs(target: LanguageModel) -> dict[int, float]:
     """Number of nodes of a chain -> median milliseconds of a target pass over the root and the chain. The numbers of
     nodes take turns, so that a busy moment slows all of them."""
-    passes = prepared(target, 1, PREFIX, [count + 1 for count in NODES])
-    times_of: dict[int, list[float]] = {count: [] for count in NODES}
-    for _ in range(ROUNDS + 1):
-        for count in NODES:
-            # passes of one text have one shape; the first passes after a change of shape are not counted
-            times = [passes.milliseconds(count + 1) for _ in range(IN_A_ROW)]
-            times_of[count] += times[SETTLED:]
-    return {count: median(times[IN_A_ROW - SETTLED :]) for count, times in times_of.items()}
+    rows = [count + 1 for count in NODES]
+    times_of = prepared(target, 1, PREFIX, rows).in_turn(rows)
+    return {rows - 1: median(times) for rows, times in times_of.items()}

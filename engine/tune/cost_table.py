@@ -6,6 +6,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 
 from engine.model.language_model import LanguageModel
 from engine.sizes.verify_cost import prepared
@@ -80,17 +81,13 @@ class CostTable:
         costs = self.entries.get((what, texts, context), {})
         if all(size in costs for size in rows) or max(costs.values(), default=0.0) > DEAREST:
             return
-        passes = prepared(model, texts, context, rows)
-        for size in rows:
-            if size in costs:
-                continue
-            spent, repeats = passes.usual(size)
+        lacking = [size for size in rows if size not in costs]
+        times = prepared(model, texts, context, rows).in_turn(lacking, DEAREST)
+        for size, spent in times.items():
             line = {"kind": "cost", "what": what, "rows": size, "texts": texts, "context": context}
-            line |= {"milliseconds": round(spent, 4), "repeats": repeats}
+            line |= {"milliseconds": round(median(spent), 4), "repeats": len(spent)}
             self.add(line)
             yield line
-            if spent > DEAREST:
-                return
 
 
 def interpolated(costs: Mapping[int, float], at: float) -> float:
