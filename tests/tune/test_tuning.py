@@ -4,12 +4,15 @@ import json
 import resource
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import groupby
 
 import pytest
 
 from engine.__main__ import main
 from engine.errors import UserError
+from engine.parts.loading import load_models
 from engine.run import RunRequest, open_run
+from engine.sizes.verify_cost import SETTLED, TURNS, prepared
 from engine.tune.prompt_sample import PromptText, Sample
 from engine.tune.tuning import Tuning
 from engine.tune.tuning_request import TuningRequest
@@ -207,3 +210,17 @@ def test_the_command_answers_first_and_keeps_estimates_apart(pair, quick, capsys
     assert {line["kind"] for line in lines} == {
         "tuning", "cost", "acceptance", "setting", "estimate", "answer",
     }  # fmt: skip
+
+
+def test_passes_of_several_sizes_take_turns(pair):
+    """A busy moment of the machine would otherwise fall on all passes over one number of rows."""
+    target = load_models(pair, {}).target
+    passes, asked = prepared(target, 1, 20, (1, 4)), []
+    passes.milliseconds = lambda rows: asked.append(rows) or 1.0
+    times_of = passes.in_turn((1, 4))
+    turns = [rows for rows, _ in groupby(asked)]
+    assert turns == [1, 4] * TURNS
+    assert {rows: len(times) for rows, times in times_of.items()} == {
+        rows: asked.count(rows) - SETTLED * TURNS for rows in (1, 4)
+    }
+    assert list(passes.in_turn((1, 4), dearest=0.5)) == [1], "longer ones would be dearer still"
