@@ -12,7 +12,7 @@ from functools import cache
 
 from engine.errors import UserError
 from engine.trace import Trace, read_trace
-from presets import cards, presets, race_traces, races, trace_text
+from presets import cards, presets, race_traces, races, trace_file, trace_text
 from presets.figures import FIGURES
 from presets.method_figures import METHOD_FIGURES
 
@@ -57,9 +57,12 @@ def figure(asked: str, name: str, traces: Mapping[str, Trace] | None = None) -> 
 
 @cache
 def finished(name: str) -> Mapping[str, Trace]:
-    """Return lane -> finished trace of an example or race; the lane of a single run is ""."""
+    """Return lane -> finished trace of an example or race; the lane of a single run is "". Raises UserError if an example has
+    no finished trace."""
     if any(race.name == name for race in races()):
         return {lane: read_trace(text) for lane, text in race_traces(name).items()}
+    if not trace_file(name).exists():
+        raise UserError(f"There is no finished run of {name!r}.")
     return {"": read_trace(trace_text(name))}
 
 

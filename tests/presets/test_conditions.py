@@ -114,3 +114,8 @@ def test_comparing_finds_the_first_difference():
     assert not told["alike"] and told["index"] == len(lines[1]["output"]["tokens"])
     sampled = read_trace(Toy(style="tree", steps=4).ndjson())
     assert not compare(sampled, sampled)["comparable"], "each draws with numbers of its own"
+
+
+def test_an_example_without_a_finished_run_is_told_in_a_sentence():
+    with pytest.raises(UserError, match="no finished run of 'nobody'"):
+        finished("nobody")
