@@ -14,30 +14,32 @@ const RUN = { watch: ["Run", "run"], compare: ["Race", "race"] };
 const listed = (words) => (words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`);
 
 /** The message on the picture, and the button that starts a matching run. */
-function cover(name, words, running) {
+function cover(name, words, running, waiting) {
   const [button, id] = RUN[name];
-  const said = running ? `Changed since this run began: ${listed(words)}.`
+  const said = waiting ? "Your run begins in a moment. This picture still shows the one before."
+    : running ? `Changed since this run began: ${listed(words)}.`
     : `This picture shows another run: ${listed(words)} ${words.length > 1 ? "are" : "is"} not as you set ` +
     `${words.length > 1 ? "them" : "it"}.`;
   return el("div", { class: "pg-cover", role: "status", "data-for": name }, el("p", { text: said }),
-    running ? null : el("button",
+    running || waiting ? null : el("button",
       { type: "button", class: "pg-tool pg-go", text: `Press ${button} for yours`,
         onclick: () => document.getElementById(id).click() }));
 }
 
 /** Compare once more, and mark the picture. */
 function look(name) {
-  const r = room(name), view = viewOf(name), trace = traceOf(name), running = stateOf(name) === "running";
+  const r = room(name), view = viewOf(name), trace = traceOf(name), waiting = isWaiting(name);
+  const running = !waiting && stateOf(name) === "running";
   if (!view || !r.now) return;
   if (!view.cover) { settle(name); return; }
-  const words = !trace || isWaiting(name) ? [] : differing(name);
-  const now = JSON.stringify([words, running]);
+  const words = trace ? differing(name) : [];
+  const now = JSON.stringify([words, running, waiting]);
   if (now !== r.cover) {
     r.cover = now;
-    view.cover(words.length ? cover(name, words, running) : null, running);
+    view.cover(words.length ? cover(name, words, running, waiting) : null, running);
   }
   settle(name);
-  if (!running && r.came && !isWaiting(name)) arrive(name, words.length === 0);
+  if (!running && r.came && !waiting) arrive(name, words.length === 0);
 }
 
 /**

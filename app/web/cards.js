@@ -1,5 +1,6 @@
 // The examples in one slim row, as a set of radio buttons. The value is the chosen example's name.
-// The row shows as many whole cards as fit; arrows bring the others. Examples of a group stand apart, behind its name.
+// The row shows as many whole cards as fit; arrows before them, which stay in their places, bring the others.
+// Examples of a group stand apart, behind its name.
 /** @import { Component } from "./types.d.ts" */
 import { el, freshId } from "../../viz/web/base.js";
 
@@ -48,7 +49,7 @@ export function cards(c) {
       onclick: () => turn(by) });
   const back = arrow("‹", "Examples before these", -1), on = arrow("›", "More examples", 1);
   const row = el("fieldset", { class: "pg-cards" }, el("legend", { class: "pg-hidden", text: "Examples" }),
-    ...names, back, strip, on);
+    ...names, back, on, strip);
   c.element.append(row);
 
   /** Scroll to the first card. A strip that has become narrower can be scrolled further only once it is laid out. */

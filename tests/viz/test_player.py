@@ -15,7 +15,7 @@ PLAYER = {
         "toy.opening({drafted: [0, 0, 3, 3], drive: (player) => player.play()}).paces",
         ["slow", "slow", "explain", "slow"],
     ),
-    "it ends at the last step and goes nowhere else": (f"{OPENING}.rest", [4, None]),
+    "after the last step it goes back to the telling one": (f"{OPENING}.rest", [2, None]),
     "what is done to the time is said, and that it changes": (
         "toy.opening({drafted: [3, 3, 3, 3], drive: (player) => player.play()}).words",
         [

@@ -50,7 +50,8 @@ def test_a_template_is_filled_with_what_the_judgement_used(script):
     said = iter(script.evaluate(ALL, ndjson(lines)))
     first = r"(kept|refused) ‘.+’ p .+ q .+ a .+ c [\d.]+( In its place the target wrote ‘.+’\.)?"
     later = (
-        r"The (refusal|\d refusals) before used up part of p here: .+(is left|of what is left)\.( Of the draft’s [\d.]+, after "
+        r"The (refusal|\d refusals) before took (q away from p for every token|the refused tokens? out of p): "
+        r".+(is left|of what is left)\.( Of the draft’s [\d.]+, after "
         r"taking the refused tokens? away and scaling, q is [\d.]+\.)? (p is at least q.*|Chance to be kept: .+ ÷ .+ = .+; "
         r"the coin fell at .+: )(accepted|rejected)\.( In its place .+ ‘.+’\.)?"
     )

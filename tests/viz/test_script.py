@@ -225,7 +225,7 @@ def test_sentences_of_ignored_tokens(script):
         said = why(script, step, node)
         assert said.startswith("The target’s pass read it too (p 0.10)") and said.endswith(reason)
     assert why(script, step, 3) == (
-        "The refusal before used up part of p here: the target’s 0.10 for ‘cat’ is 0.40 of what is left. "
+        "The refusal before took q away from p for every token: the target’s 0.10 for ‘cat’ is 0.40 of what is left. "
         "p is at least q, 0.30, so it was sure to be kept: accepted."
     )
     ended = step_of(
@@ -240,8 +240,11 @@ def test_sentence_of_a_token_drawn_twice(script):
     twice = [weigh("iid", 0.1, 0.4, 0.25, 0.6), weigh("iid", 0.0, 0.4, 0.0, 0.3)]
     said = why(script, step_of([one()], twice, CAT), 0)
     assert said.startswith("It was drawn 2 times and judged each time. First time: ")
-    assert "Second time: The refusal before used up part of p here" in said
-    assert ", 0 is left. Chance to be kept: 0 ÷ 0.40 = 0; the coin fell at 0.30: rejected." in said
+    assert "Second time: The refusal before took q away from p for every token" in said
+    assert (
+        ", nothing is left. Chance to be kept: 0 ÷ 0.40 = 0; the coin fell at 0.30: rejected."
+        in said
+    )
 
 
 def test_sentence_of_a_step_without_a_draft(script):

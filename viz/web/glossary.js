@@ -4,8 +4,8 @@ import { clamp, el, freshId } from "./base.js";
 /** @type {Record<string, string>} */
 export const GLOSSARY = {
   accepted: "Drafted, judged by the target and kept: it is now part of the text.",
-  rejected: "Drafted, judged by the target and thrown away. At temperature 0 every sibling of the target's " +
-    "favourite is.",
+  rejected: "Drafted, judged by the target and thrown away. At temperature 0 that is every token but the target's " +
+    "favourite.",
   ignored: "Drafted and read by the target, but the verdict did not need it: below a refused token, after a kept " +
     "sibling, or past the end.",
   recovered: "The target's own token, which replaces a drafted token that was refused.",
@@ -64,8 +64,8 @@ export const GLOSSARY = {
     "no line where nothing was drafted.",
   checked: "Plain decoding was run on the same prompt, with no draft at all, and the two texts were compared token " +
     "by token.",
-  faster: "Compute time for each token, the prompt included: of plain decoding (the line in the bar) and of this, " +
-    "in turn; the median and middle half.",
+  faster: "This run and plain decoding (the upright line), in turn: compute time a token, prompt included. " +
+    "In brackets the middle half.",
   "on a GPU": "Not measured: 8 billion weights by that GPU's data sheet, with the tokens a step and the relative " +
     "price of drafting that are seen here.",
   none: "Plain decoding: nothing is drafted, the target writes one token a step.",

@@ -152,7 +152,9 @@ export function makePlayer(model, hooks) {
     if (!player.playing) return;
     if (now >= due) advance(now);
     if (player.stage || player.step < player.last || (now < due && !player.live)) return wake();
+    const back = opening;
     if (!player.live || player.ending) end();
+    if (back && !opening) show(player.telling, null);        // who comes late sees a refusal, too
     hooks.changed();
   }
 

@@ -78,8 +78,9 @@ function afterRefusals(step, node, judgement, earlier, replaced) {
   const ownP = nodes.p[node], ownQ = nodes.q[node];
   const many = earlier.length > 1, before = many ? `The ${earlier.length} refusals before` : "The refusal before";
   const hot = isOneHot(judgement, earlier);
+  const taken = hot ? `took the refused ${many ? "tokens" : "token"} out of p` : "took q away from p for every token";
   const whole = ownP === null ? "p" : `the target’s ${prob(ownP)}`;
-  const left = p === 0 ? `of ${whole} for ${piece}, 0 is left.`
+  const left = p === 0 ? `of ${whole} for ${piece}, nothing is left.`
     : `${whole} for ${piece} is ${prob(p)} of what is left.`;
   const changed = !hot && ownQ !== null && prob(q) !== prob(ownQ);
   const scaled = changed ? ` Of the draft’s ${prob(ownQ)}, after taking the refused ` +
@@ -89,7 +90,7 @@ function afterRefusals(step, node, judgement, earlier, replaced) {
     `${prob(accept)}; ${fell}`
     : accept >= 1 ? ` p is at least q${changed ? "" : `, ${prob(q)}`}, so it was sure to be kept: accepted.`
     : ` Chance to be kept: ${prob(p)} ÷ ${prob(q)} = ${prob(accept)}; ${fell}`;
-  const said = `${before} used up part of p here: ${left}${scaled}${ending}`;
+  const said = `${before} ${taken}: ${left}${scaled}${ending}`;
   if (replaced === null) return said;
   const own = replacedSentence(step, rule, replaced);
   return `${said} ${own || `In its place a new token was drawn from ${LEFT[hot]}: ${replaced}.`}`;

@@ -1,7 +1,7 @@
 // A step and its nodes in a few words: what is proposed, what is being judged, what came of it.
 /** @import { NodeRef, Probability, Step } from "./types.d.ts" */
 import { isKept } from "./sentence.js";
-import { wasKept } from "./trace.js";
+import { isExact, wasKept } from "./trace.js";
 import { plural, prob, quote, runningText, shorten, visible } from "./words.js";
 
 /**
@@ -47,8 +47,11 @@ export function judging(step, node) {
   const all = [["p", nodes.p[node]], ["q", nodes.q[node]]];
   const odds = all.filter(([, value]) => value !== null)
     .map(([name, value]) => `${name} ${prob(value)}`);
-  const told = odds.length ? ` (${odds.join(", ")})` : "";
-  return `The target reads ${quote(nodes.piece[node])}${told}: it is ${isKept(step, node) ? "kept" : "refused"}.`;
+  const told = odds.length ? ` (${odds.join(", ")})` : "", kept = isKept(step, node), { run } = step.view;
+  const greedy = run && run.sampling.temperature === 0 && isExact(run.verifier);
+  const verdict = !greedy ? `it is ${kept ? "kept" : "refused"}`
+    : kept ? "its favourite, so it is kept" : "another token is its favourite, so it is refused";
+  return `The target reads ${quote(nodes.piece[node])}${told}: ${verdict}.`;
 }
 
 /**
@@ -106,8 +109,8 @@ export function stepSentence(step) {
 }
 
 /**
- * The node worth looking at first: the final token where nothing was refused, otherwise the refused node that was judged
- * first where the walk ended. The numbers of its siblings after it follow from its refusal.
+ * The node worth looking at first: the final token where nothing was refused, otherwise the refused node that was
+ * judged first where the walk ended. The numbers of its siblings after it follow from its refusal.
  * @type {(step: Step) => NodeRef}
  */
 export function tellingNode(step) {
