@@ -11,8 +11,8 @@ PLACE = "The record does not know where the drafter’s weights are: put their f
 WHICH_EAGLE = "If `python -m engine inspect` calls the checkpoint EAGLE-3, the {} is {}."
 NAME_HERE = "{} is the name of the drafter on this machine: put its folder or Hub name in its place if yours is elsewhere."
 NO_RATES = (
-    "Not every position of the draft was reached, so there is no second setting that imitates the measured acceptance in a test of the "
-    "server."
+    "Not every position of the draft was reached, so there is no second setting that imitates the measured "
+    "acceptance in a test of the server."
 )
 CHAINS = ("chain", "pard", "dflash", "prompt_lookup")
 """Drafters whose draft is a chain. The sizes of all others are told in nodes."""
@@ -35,8 +35,8 @@ def in_its_place(engine: str, setting: Recommended, answer: Recommended) -> str:
     must be known."""
     beside = "" if answer.ratio is None else f" (`{answer.drafter}` {answer.ratio:.1f})"
     return (
-        f"{engine} cannot be told {_named(answer)}. The best setting measured here that it can be told is {_named(setting)}: "
-        f"{setting.ratio:.1f} times plain decoding for one text{beside}."
+        f"{engine} cannot be told {_named(answer)}. The best setting measured here that it can be told "
+        f"is {_named(setting)}: {setting.ratio:.1f} times plain decoding for one text{beside}."
     )
 
 

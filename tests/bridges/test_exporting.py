@@ -219,8 +219,8 @@ def test_what_cannot_be_expressed_gives_way_to_the_best_that_was_measured():
     exported = export(found, "vllm")
     assert json.loads(exported.text)["num_speculative_tokens"] == 3
     assert exported.notes[0] == (
-        "vLLM cannot be told `dyspec`, 7 nodes. The best setting measured here that it can be told is `chain`, 3 tokens: "
-        "1.5 times plain decoding for one text (`dyspec` 1.6)."
+        "vLLM cannot be told `dyspec`, 7 nodes. The best setting measured here that it can be told is "
+        "`chain`, 3 tokens: 1.5 times plain decoding for one text (`dyspec` 1.6)."
     )
     alone = [measured("prompt_lookup", 4, 1.1, prompts=6), *record(drafter="dyspec", size=7)]
     found = exportable(alone, "r", "vllm")

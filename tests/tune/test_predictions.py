@@ -69,7 +69,7 @@ def test_a_gain_for_several_texts_that_no_step_allows_is_not_known():
         costs = CostTable(64, {("target", 4, 64): {1: single, 2: 22.0, 4: 30.0}})
         return speed_of(TWO, PLAIN, 4, costs)
 
-    # a step takes 46 ms and writes 2.2 tokens of each text; plain decoding's takes 4 ms beside its pass, which met a bad moment
+    # a step takes 46 ms and writes 2.2 tokens of each text; plain decoding's takes 4 ms beside its pass
     assert four_texts(40.0).ratio == pytest.approx(2.2 * 44 / 46)
     assert four_texts(60.0) is None
     slow = plain(Sampling())

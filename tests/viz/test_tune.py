@@ -235,8 +235,8 @@ def test_a_run_that_differs_from_its_prediction_is_told_with_the_answer(drawn):
     run = {"verifier": "greedy", "checked": 210.4, "predicted": 330.2}
     page = drawn(text(*RECORD[:-1], setting("chain", 2, 1, 1.5, **run), answer(verifier="greedy")))
     assert page.locator(".tn-answer .tn-busy").inner_text() == (
-        "Running it gave 210 tokens a second where 330 were predicted: the predictions in the tables may be as far off. "
-        "Measure again while nothing else computes."
+        "Running it gave 210 tokens a second where 330 were predicted: the predictions in the tables may "
+        "be as far off. Measure again while nothing else computes."
     )
     near = setting("chain", 2, 1, 1.5, **run | {"predicted": 240})
     page.evaluate(
@@ -263,17 +263,17 @@ def test_a_record_of_other_settings_says_so(drawn):
 
     said = page.get_by_text(OTHER, exact=True)
     controls(came=True)
-    page.evaluate("here.insertAdjacentHTML('afterend', '<button id=measure>Measure</button>')")
-    page.locator("#measure").click()
+    page.evaluate("DraftscopePage.pressed('tune'); DraftscopePage.beginRun('tune')")
+    controls(kinds=["code"])  # an edit just before the click
     happen("running")
     page.evaluate("told => DraftscopePage.feed('tune', told)", text(*RECORD))
     happen("done")
     assert not said.is_visible()
-    controls(kinds=["story"])
+    controls()
     assert said.is_visible()
-    controls(text="Not measured, since the prompts are ours.")
+    controls(kinds=["code"], text="Not measured, since the prompts are ours.")
     assert not said.is_visible()
-    controls(tokens=8)
+    controls(kinds=["code"], tokens=8)
     assert said.is_visible()
     page.evaluate("DraftscopePage.happen('tune', {kind: 'cleared'})")
     page.evaluate("told => DraftscopePage.feed('tune', told)", text(*RECORD[1:]))

@@ -5,7 +5,7 @@ import { cellText, numberText } from "../cells.js";
 import { plural } from "../words.js";
 import { gainText } from "./heat.js";
 import { numbersTable } from "./figure.js";
-import { PLAIN, answered, ranked, unsteady } from "./record.js";
+import { PLAIN, answeredSetting, ranked, unsteady } from "./record.js";
 
 const ROWS = 12;
 const FAR = 0.15;   // share by which a run may differ from its prediction without a word
@@ -31,7 +31,7 @@ function measuredOn({ head }) {
 
 /** Where running the answer gave another speed than predicted: how far the predictions may be off, in a line. */
 function farOff(record) {
-  const { checked, predicted } = answered(record) || {};
+  const { checked, predicted } = answeredSetting(record) || {};
   if (!checked || !predicted || Math.abs(checked / predicted - 1) <= FAR) return "";
   return `Running it gave ${numberText(checked)} tokens a second where ${numberText(predicted)} were predicted: the `
     + "predictions in the tables may be as far off. Measure again while nothing else computes.";

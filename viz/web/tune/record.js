@@ -123,8 +123,9 @@ function latest(settings) {
  * The answered setting for one text; null where the record has none.
  * @type {(record: TuningRecord) => SettingLine | null}
  */
-export const answered = ({ answer, setting: settings }) => (answer && latest(settings).find((one) => one.texts === 1
-  && one.drafter === answer.drafter && one.size === answer.size && one.verifier === answer.verifier)) || null;
+export const answeredSetting = ({ answer, setting: settings }) => (answer && latest(settings).find((one) =>
+  one.texts === 1 && one.drafter === answer.drafter && one.size === answer.size
+  && one.verifier === answer.verifier)) || null;
 
 /**
  * As much of it as can be drawn.

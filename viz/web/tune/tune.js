@@ -8,7 +8,7 @@ import { acceptanceFigure, costFigure, drafterFigure, textsFigure } from "./char
 import { elsewhere } from "./elsewhere.js";
 import { tuneFigure } from "./figure.js";
 import { fiveNumbers } from "./five.js";
-import { PLAIN, answered, promptKinds, recordReader } from "./record.js";
+import { PLAIN, answeredSetting, promptKinds, recordReader } from "./record.js";
 import { takeAlong } from "./take.js";
 
 const MOST = 64;     // drafters to choose from
@@ -64,7 +64,7 @@ export function mountTune(element, host) {
     const told = JSON.stringify, { setting, answer: now } = record;
     const drafted = setting.filter((one) => one.drafter !== PLAIN), compared = drafted.length > 0;
     answer.draw(told([now, running, record.head, Boolean(record.acceptance.length), record.cost,
-      answered(record)]),
+      answeredSetting(record)]),
       () => answerCard(record, running, host));
     drafters.draw(told([setting, now]),
       () => (compared ? tuneFigure(drafterFigure(setting, now, host)) : null));
