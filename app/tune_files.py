@@ -11,9 +11,9 @@ from functools import wraps
 from app.settings import LIMITS
 from app.tuning import written
 from engine.bridges.acceptance_numbers import NUMBERS, numbers_of
+from engine.bridges.exportable import exportable
 from engine.bridges.exporting import export
 from engine.bridges.importing import imported_text
-from engine.bridges.recommended import recommended
 from engine.bridges.record_lines import record_lines
 from engine.errors import UserError
 from engine.methods import drafters
@@ -51,9 +51,10 @@ def in_a_sentence(work: Answer) -> Answer:
 
 @in_a_sentence
 def tune_export(asked: Mapping[str, str]) -> dict:
-    """Return the recommended setting in the form of an engine's: {"text", "synthetic", "notes"}. asked: {"record":
-    lines of a tuning, "engine": its key}."""
-    setting = export(recommended(record_lines(asked["record"], NAME), NAME), asked["engine"])
+    """Return the recommended setting in the form of an engine's, or the best one that the engine can express: {"text",
+    "synthetic", "notes"}. asked: {"record": lines of a tuning, "engine": its key}."""
+    lines, engine = record_lines(asked["record"], NAME), asked["engine"]
+    setting = export(exportable(lines, NAME, engine), engine)
     return {"text": setting.text, "synthetic": setting.synthetic, "notes": list(setting.notes)}
 
 

@@ -26,12 +26,26 @@ function cover(name, words, running, waiting) {
         onclick: () => document.getElementById(id).click() }));
 }
 
+/** What a tuning is made of, as text; of its prompts only those that are measured. */
+function wishOf(settings) {
+  const { source, kinds, text, all } = JSON.parse(settings.prompts);
+  return JSON.stringify({ ...settings, prompts: [source === "ours" ? kinds : text, all] });
+}
+
+/** Mark a tuning whose record other settings have made. */
+function lookAtRecord(name) {
+  const r = room(name), running = stateOf(name) === "running";
+  if (isWaiting(name)) r.asked = r.now;   // an edit just before the click comes after it
+  else if (running && r.ran && r.asked) r.made = wishOf(r.asked);
+  r.view.outdate?.(Boolean(r.made) && r.ran && !running && wishOf(r.now) !== r.made);
+}
+
 /** Compare once more, and mark the picture. */
 function look(name) {
   const r = room(name), view = viewOf(name), trace = traceOf(name), waiting = isWaiting(name);
   const running = !waiting && stateOf(name) === "running";
   if (!view || !r.now) return;
-  if (!view.cover) { settle(name); return; }
+  if (!view.cover) { lookAtRecord(name); settle(name); return; }
   const words = trace ? differing(name) : [];
   const now = JSON.stringify([words, running, waiting]);
   if (now !== r.cover) {

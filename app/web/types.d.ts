@@ -139,6 +139,8 @@ export interface Room {
   came: boolean;
   asked: Settings | null;
   own: string | null;
+  /** What the record of Tune was made of, as text. */
+  made?: string;
   cover?: string;
   example: string | undefined;
   heard: (() => void)[];

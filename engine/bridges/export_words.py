@@ -10,7 +10,12 @@ CUT_SHORT = (
 PLACE = "The record does not know where the drafter’s weights are: put their folder or Hub name in the place of {}."
 WHICH_EAGLE = "If `python -m engine inspect` calls the checkpoint EAGLE-3, the {} is {}."
 NAME_HERE = "{} is the name of the drafter on this machine: put its folder or Hub name in its place if yours is elsewhere."
-NO_RATES = "The record does not know the acceptance of every position, so there is no setting to test the server with it."
+NO_RATES = (
+    "Not every position of the draft was reached, so there is no second setting that imitates the measured "
+    "acceptance in a test of the server."
+)
+CHAINS = ("chain", "pard", "dflash", "prompt_lookup")
+"""Drafters whose draft is a chain. The sizes of all others are told in nodes."""
 
 
 def texts(count: int) -> str:
@@ -23,6 +28,21 @@ def in_full(engine: str, setting: Recommended) -> str:
     if setting.drafted is None:
         return f"{stops}, so try a shorter one, too."
     return f"{stops}, so it gets {setting.in_full.size}: {setting.drafted:.1f} tokens a step were drafted in the mean."
+
+
+def in_its_place(engine: str, setting: Recommended, answer: Recommended) -> str:
+    """That ``setting`` is exported instead of the recommended ``answer``, and how fast both were. ``setting.ratio``
+    must be known."""
+    beside = "" if answer.ratio is None else f" (`{answer.drafter}` {answer.ratio:.1f})"
+    return (
+        f"{engine} cannot be told {_named(answer)}. The best setting measured here that it can be told "
+        f"is {_named(setting)}: {setting.ratio:.1f} times plain decoding for one text{beside}."
+    )
+
+
+def _named(setting: Recommended) -> str:
+    noun = "token" if setting.drafter in CHAINS else "node"
+    return f"`{setting.drafter}`, {setting.size} {noun}{'s' if setting.size != 1 else ''}"
 
 
 def no_drafter(engine: str, setting: Recommended) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.bridges.acceptance_numbers import cut_short, numbers
-from engine.bridges.export_words import CUT_SHORT
+from engine.bridges.export_words import CUT_SHORT, in_its_place
 from engine.bridges.llama_cpp_flags import llama_cpp_flags
 from engine.bridges.recommended import Recommended
 from engine.bridges.sglang_flags import sglang_flags
@@ -48,14 +48,20 @@ EXACT = ("greedy", "rejection", "block")
 """Rules that need no note from ``export``: the engines have these rules, or the functions in ``ENGINES`` treat them."""
 
 
+def expressible(setting: Recommended, engine: str) -> bool:
+    """Whether the engine can express the setting. Raises UserError for an unknown engine."""
+    _, write = _engine(engine)
+    return bool(write(setting)[0])
+
+
 def export(setting: Recommended, engine: str) -> Export:
     """The settings for an engine. Raises UserError for an unknown engine."""
-    if engine not in ENGINES:
-        raise unknown("engine", engine, ENGINES)
-    title, write = ENGINES[engine]
+    title, write = _engine(engine)
     text, synthetic, notes = write(setting)
     if not text:
         return Export(title, "", notes=tuple(notes))
+    if setting.instead_of is not None:
+        notes.insert(0, in_its_place(title, setting, setting.instead_of))
     if setting.verifier not in EXACT:
         notes.append(
             f"The record was measured with the rule `{setting.verifier}`, which {title} does not have; its own rule keeps another share."
@@ -63,6 +69,12 @@ def export(setting: Recommended, engine: str) -> Export:
     if synthetic and cut_short(setting.positions):
         notes.append(CUT_SHORT)
     return Export(title, text, synthetic, (*notes, *_measured(setting), CAUTION))
+
+
+def _engine(engine: str) -> tuple[str, Callable[[Recommended], Words]]:
+    if engine not in ENGINES:
+        raise unknown("engine", engine, ENGINES)
+    return ENGINES[engine]
 
 
 def _measured(setting: Recommended) -> list[str]:

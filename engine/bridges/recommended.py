@@ -29,7 +29,9 @@ class Recommended:
     None if there is none.
     positions: counts as in an ``acceptance`` line, over all prompts. checkpoint: folder or Hub name of the drafter's
     weights; "" if unknown. eagle3: whether the weights are EAGLE-3's; None if unknown. drafted: the mean
-    number of tokens drafted in a step; None if the record does not count them.
+    number of tokens drafted in a step; None if the record does not count them. ratio: the speed for one text as a
+    multiple of plain decoding's; None if unknown. instead_of: the recommended setting, if the engine cannot express
+    that one and this setting takes its place.
     """
 
     target: str
@@ -44,6 +46,8 @@ class Recommended:
     checkpoint: str = ""
     eagle3: bool | None = None
     drafted: float | None = None
+    ratio: float | None = None
+    instead_of: Recommended | None = None
 
     @property
     def in_full(self) -> Recommended:
@@ -82,12 +86,15 @@ def recommended(lines: Iterable[Mapping], name: str) -> Recommended:
     if not answers:
         raise UserError(f"{name} has no answer yet; `python -m engine tune` writes one at its end.")
     try:
-        return _read(answers[-1], lines, name)
+        return read_setting(answers[-1], lines, name)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise UserError(f"The answer in {name} is broken.") from None
 
 
-def _read(answer: Mapping, lines: list[Mapping], name: str) -> Recommended:
+def read_setting(answer: Mapping, lines: list[Mapping], name: str) -> Recommended:
+    """The setting in an ``answer`` line, or in a ``setting`` line with the entry ``off_above``. lines: the record, for
+    the names and the counts. Raises UserError if it is plain decoding; a broken line may also raise KeyError,
+    TypeError, ValueError or AttributeError."""
     drafter, size, options = answer["drafter"], answer["size"], dict(answer.get("options") or {})
     if drafter in (None, PLAIN):
         why = (answer.get("why") or {}).get("sentence") or ""
@@ -116,7 +123,13 @@ def _read(answer: Mapping, lines: list[Mapping], name: str) -> Recommended:
         off_above=None if off is None else int(off),
         positions=_positions(counted),
         drafted=_drafted(counted),
+        ratio=_ratio(answer.get("ratio")),
     )
+
+
+def _ratio(value: object) -> float | None:
+    number = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e9
+    return float(value) if number else None
 
 
 def _name(about: Mapping, role: str) -> str:

@@ -88,8 +88,8 @@ def _drafting(setting: Recommended, notes: list[str]) -> dict | None:
         return {"method": "ngram", **size, "prompt_lookup_max": most, "prompt_lookup_min": least}
     if setting.drafter == "suffix":
         notes.append(
-            "vLLM’s suffix decoding drafts one path where ours drafts a tree, and its trust has no part that is the same for every "
-            "match, so it keeps another share."
+            "vLLM’s suffix decoding drafts one path where ours drafts a tree, and trusts a match by another "
+            "formula, so it will keep another share of its drafts."
         )
         return {
             "method": "suffix",

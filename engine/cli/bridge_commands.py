@@ -47,12 +47,12 @@ def declare(commands: argparse._SubParsersAction) -> None:
 
 def _export(flags: argparse.Namespace) -> int:
     """Write the setting to standard output, and notes to standard error."""
+    from engine.bridges.exportable import exportable
     from engine.bridges.exporting import export
-    from engine.bridges.recommended import recommended
     from engine.bridges.record_lines import checked_text, record_lines
 
     path = Path(flags.record)
-    setting = recommended(record_lines(checked_text(path), path.name), path.name)
+    setting = exportable(record_lines(checked_text(path), path.name), path.name, flags.to)
     if flags.checkpoint is not None:
         setting = _beside(setting, flags.checkpoint)
     exported = export(setting, flags.to)
@@ -78,7 +78,7 @@ def _beside(setting, checkpoint: str):
     if kind not in WEIGHTS.get(setting.drafter, ()):
         name = Path(checkpoint).name
         raise UserError(
-            f"{name} is {KINDS[kind].title}, and the record recommends `{setting.drafter}`, which cannot use it."
+            f"{name} is {KINDS[kind].title}, and the setting to export is `{setting.drafter}`, which cannot use it."
         )
     eagle3 = {"eagle": False, "eagle3": True}.get(kind)
     return replace(setting, checkpoint=checkpoint, eagle3=eagle3)

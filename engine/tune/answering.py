@@ -6,17 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from engine.tune.candidates import Candidate, Key
-from engine.tune.speed_prediction import PAYS, Speed, why
+from engine.tune.speed_prediction import PAYS, TOO_GOOD, Speed, why
 
 Speeds = Mapping[tuple[Key, int], Speed]
 """(key of a candidate, number of texts written at a time) -> the candidate's speed."""
 TIE = 0.02
 """Of one drafter's sizes, a larger one is recommended only if it is faster than a smaller one by more than this share
 of the speed."""
-TOO_GOOD = 1.05
-"""A speedup above this multiple of the tokens per step is not believed. A lossless step cannot be faster than plain
-decoding by more than the number of tokens that it writes, so plain decoding was measured while the machine was
-busy."""
 
 
 def ranked(candidates: Sequence[Candidate], speeds: Speeds, texts: int) -> list[Candidate]:

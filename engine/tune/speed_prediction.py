@@ -21,6 +21,10 @@ GOOD_SHARE, GOOD_DRAFT = 0.8, 0.05
 of drafting one token, as a share of a pass of the target over one row."""
 PAYS = 1.02
 """From this multiple of plain decoding's speed on, drafting pays. Smaller gains are within the noise."""
+TOO_GOOD = 1.05
+"""A speedup above this multiple of the tokens per step is not believed. A lossless step cannot be faster than plain
+decoding by more than the number of tokens that it writes, so plain decoding was measured while the machine was
+busy."""
 
 
 @dataclass(frozen=True)
@@ -72,12 +76,17 @@ def tokens_a_second(candidate: Candidate, texts: int, costs: CostTable) -> float
 
 
 def speed_of(candidate: Candidate, plain: Candidate, texts: int, costs: CostTable) -> Speed | None:
-    """The candidate's predicted speed beside plain decoding's; None if a cost or a count is missing."""
+    """The candidate's predicted speed beside plain decoding's; None if a cost or a count is missing, or if the gain for several texts is more than a step
+    allows (``TOO_GOOD``)."""
     predicted, usual = (tokens_a_second(each, texts, costs) for each in (candidate, plain))
     if texts == 1 and candidate.counts:
         tokens, spent = candidate.beside
         usual = 1000 * tokens / spent
-    return Speed(predicted, usual) if predicted and usual else None
+    if not predicted or not usual:
+        return None
+    if texts > 1 and predicted / usual > TOO_GOOD * candidate.all.tokens_a_step:
+        return None
+    return Speed(predicted, usual)
 
 
 def why(candidate: Candidate, plain: Candidate, ratio: float) -> dict:

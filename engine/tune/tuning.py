@@ -24,7 +24,7 @@ from engine.tune.other_machines import Sizes, estimates
 from engine.tune.ray_writers import RayWriters
 from engine.tune.remaining_time import RemainingTime
 from engine.tune.resuming import Measured, resumed
-from engine.tune.speed_prediction import Speed, speed_of
+from engine.tune.speed_prediction import Speed, speed_of, tokens_a_second
 from engine.tune.told_lines import acceptance_lines, setting_line
 from engine.tune.tuning_record import TuningRecord
 from engine.tune.tuning_request import TuningRequest
@@ -191,11 +191,11 @@ class Tuning:
                 self._time.other = 2 * (1 + len(runners)) * SECONDS
                 yield self._time.line(f"Checking {texts} text{'s' * (texts > 1)} at a time")
             plainly, *others = rates
-            then = [candidate.after(sampled(texts)) for candidate in runners]
-            predicted = self._speeds(then, checked=False)
             for candidate, speed in zip(runners, others, strict=True):
-                if plainly and speed:
-                    checked_speed = Speed(predicted[candidate.key, texts].predicted, plainly, speed)
+                then = candidate.after(sampled(texts))
+                predicted = tokens_a_second(then, texts, opened.costs)
+                if plainly and speed and predicted:
+                    checked_speed = Speed(predicted, plainly, speed)
                     self._measured.checked[candidate.key, texts] = checked_speed
             yield from self._settings(runners)
 

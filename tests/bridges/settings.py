@@ -15,6 +15,12 @@ def setting(drafter="chain", size=3, **changes) -> Recommended:
     return Recommended(drafter=drafter, size=size, **(usual | changes))
 
 
+def measured(drafter: str, size: int, ratio: float, **more) -> dict:
+    """A ``setting`` line of one text, or of more."""
+    line = {"kind": "setting", "drafter": drafter, "options": {}, "size": size, "ratio": ratio}
+    return {**line, "verifier": "rejection", "prompts": 24, "texts": 1, **more}
+
+
 def record(**answer) -> list[dict]:
     half = [
         {**each, "reached": each["reached"] // 2, "accepted": each["accepted"] // 2}

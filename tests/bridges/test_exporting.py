@@ -7,12 +7,14 @@ from dataclasses import replace
 import pytest
 
 from engine.__main__ import main
+from engine.bridges.export_words import CHAINS
+from engine.bridges.exportable import exportable
 from engine.bridges.exporting import CAUTION, ENGINES, export
 from engine.bridges.recommended import USUAL_DEPTH, recommended
 from engine.errors import UserError
 from engine.methods import drafters
 from presets import family
-from tests.bridges.settings import POSITIONS, record, setting
+from tests.bridges.settings import POSITIONS, measured, record, setting
 
 EAGLE_CHAIN = setting("eagle", options={"top_k": 1}, checkpoint="DIR", eagle3=True)
 EAGLE_TREE = setting("eagle", 12, options={"top_k": 4, "depth": 5}, checkpoint="DIR", eagle3=False)
@@ -196,6 +198,71 @@ def test_a_record_is_read():
         recommended(lines, "r")
     lines = [*record(drafter="eagle"), *record()]
     assert recommended(lines, "r").drafter == "chain", "the last answer counts"
+
+
+OTHERS = [
+    measured("chain", 3, 9.0),  # a later line of the same setting counts
+    measured("dyspec", 7, 1.6),
+    measured("chain", 3, 1.5),
+    *(measured("chain", 3, ratio, texts=n) for n, ratio in ((2, 1.2), (4, 1.1), (8, 0.9), (16, 1))),
+    measured("chain", 7, 1.4),
+    measured("prompt_lookup", 4, 2.5, prompts=6),
+    measured("none", 0, 3.0),
+]
+
+
+def test_what_cannot_be_expressed_gives_way_to_the_best_that_was_measured():
+    lines = [*OTHERS, *record(drafter="dyspec", size=7, ratio=1.6)]
+    found = exportable(lines, "r", "vllm")
+    assert (found.drafter, found.size, found.off_above) == ("chain", 3, 4)
+    assert found.positions == POSITIONS
+    exported = export(found, "vllm")
+    assert json.loads(exported.text)["num_speculative_tokens"] == 3
+    assert exported.notes[0] == (
+        "vLLM cannot be told `dyspec`, 7 nodes. The best setting measured here that it can be told is "
+        "`chain`, 3 tokens: 1.5 times plain decoding for one text (`dyspec` 1.6)."
+    )
+    alone = [measured("prompt_lookup", 4, 1.1, prompts=6), *record(drafter="dyspec", size=7)]
+    found = exportable(alone, "r", "vllm")
+    assert (found.drafter, found.off_above) == ("prompt_lookup", None)
+    assert export(found, "vllm").notes[0].endswith("for one text.")
+    plain = [*OTHERS, *record()]
+    assert exportable(plain, "r", "vllm") == recommended(plain, "r"), "the answer goes first"
+    with pytest.raises(UserError, match="engine"):
+        exportable(plain, "r", "tgi")
+
+
+HOSTILE = (
+    {"ratio": "2"},
+    {"ratio": float("nan")},
+    {"ratio": 1.01},
+    {"size": "3"},
+    {"size": 10**9},
+    {"drafter": ["chain"]},
+    {"drafter": None},
+    {"options": 7},
+    {"options": {"max_ngram": "x"}},
+    {"verifier": None, "texts": 2},
+)
+
+
+@pytest.mark.parametrize("wrong", HOSTILE)
+def test_without_another_setting_the_refusal_stays(wrong):
+    lines = [measured("chain", 3, 1.5) | wrong, *record(drafter="dyspec", size=7)]
+    found = export(exportable(lines, "r", "vllm"), "vllm")
+    assert not found.text and found.notes == (
+        "vLLM has no drafter like `dyspec`, so this setting cannot be expressed for it.",
+    )
+
+
+def test_a_broken_number_of_texts_is_one_sentence():
+    lines = [measured("chain", 3, 1.5), measured("chain", 3, 1.5, texts="two")]
+    with pytest.raises(UserError, match="^A setting in r is broken.$"):
+        exportable([*lines, *record(drafter="dyspec", size=7)], "r", "vllm")
+
+
+def test_sizes_that_are_told_in_tokens_are_those_of_chains():
+    assert {drafters()[key].shape for key in CHAINS} == {"chain"}
 
 
 def test_the_usual_depth_is_the_drafter_s():

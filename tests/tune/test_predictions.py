@@ -13,7 +13,7 @@ from engine.tune.cost_table import CostTable, interpolated
 from engine.tune.kept_counts import Counts, steady_sum
 from engine.tune.narrowing import still_in
 from engine.tune.other_machines import Sizes, estimates, pasted
-from engine.tune.speed_prediction import Speed, longest_of, tokens_a_second, why
+from engine.tune.speed_prediction import Speed, longest_of, speed_of, tokens_a_second, why
 from engine.tune.tuning_request import OtherMachine
 from presets import family
 from presets.tuning import machine_named
@@ -62,6 +62,21 @@ def test_speed_by_hand():
     # the buffers of several texts have the size of the longest, and three rows are padded beyond the last that was measured
     longer = CostTable(64, {("target", 4, 90): {1: 20.0, 2: 22.0}}, longest=90)
     assert longer.milliseconds(3, 4) == pytest.approx(20 + 3 * 2)
+
+
+def test_a_gain_for_several_texts_that_no_step_allows_is_not_known():
+    def four_texts(single: float) -> Speed | None:
+        costs = CostTable(64, {("target", 4, 64): {1: single, 2: 22.0, 4: 30.0}})
+        return speed_of(TWO, PLAIN, 4, costs)
+
+    # a step takes 46 ms and writes 2.2 tokens of each text; plain decoding's takes 4 ms beside its pass
+    assert four_texts(40.0).ratio == pytest.approx(2.2 * 44 / 46)
+    assert four_texts(60.0) is None
+    slow = plain(Sampling())
+    slow.counts[ALL] = PLAIN.all
+    candidate = chain(2, TWO.all)
+    candidate.beside = (100, 11000.0)
+    assert speed_of(candidate, slow, 1, CostTable(64)).ratio > 6, "one text is told in the answer"
 
 
 def test_costs_lie_on_lines_between_the_measured_ones():

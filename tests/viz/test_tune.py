@@ -231,6 +231,55 @@ def test_a_record_that_grows_keeps_the_focus_and_says_how_long_it_takes(drawn):
     assert page.evaluate("document.activeElement.closest('figure').dataset.figure") == "drafters"
 
 
+def test_a_run_that_differs_from_its_prediction_is_told_with_the_answer(drawn):
+    run = {"verifier": "greedy", "checked": 210.4, "predicted": 330.2}
+    page = drawn(text(*RECORD[:-1], setting("chain", 2, 1, 1.5, **run), answer(verifier="greedy")))
+    assert page.locator(".tn-answer .tn-busy").inner_text() == (
+        "Running it gave 210 tokens a second where 330 were predicted: the predictions in the tables may "
+        "be as far off. Measure again while nothing else computes."
+    )
+    near = setting("chain", 2, 1, 1.5, **run | {"predicted": 240})
+    page.evaluate(
+        "told => DraftscopePage.feed('tune', told)",
+        text(*RECORD[:-1], near, answer(verifier="greedy")),
+    )
+    page.locator(".tn-answer .tn-busy").wait_for(state="detached")
+
+
+WISH = {"source": "ours", "kinds": ["story", "code"], "text": "", "name": "", "all": False}
+OTHER = "Measured with other settings than those above."
+
+
+def test_a_record_of_other_settings_says_so(drawn):
+    page = drawn("")
+
+    def controls(came: bool = False, tokens: int = 48, **changes):
+        values = [json.dumps(WISH | changes), 0, 0, 1, 0, tokens, ""]
+        page.evaluate(f"v => DraftscopePage.controls('tune', v, {json.dumps(came)})", values)
+
+    def happen(state: str):
+        report = {"kind": "reported", "state": state, "message": ""}
+        page.evaluate("report => DraftscopePage.happen('tune', report)", report)
+
+    said = page.get_by_text(OTHER, exact=True)
+    controls(came=True)
+    page.evaluate("DraftscopePage.pressed('tune'); DraftscopePage.beginRun('tune')")
+    controls(kinds=["code"])  # an edit just before the click
+    happen("running")
+    page.evaluate("told => DraftscopePage.feed('tune', told)", text(*RECORD))
+    happen("done")
+    assert not said.is_visible()
+    controls()
+    assert said.is_visible()
+    controls(kinds=["code"], text="Not measured, since the prompts are ours.")
+    assert not said.is_visible()
+    controls(kinds=["code"], tokens=8)
+    assert said.is_visible()
+    page.evaluate("DraftscopePage.happen('tune', {kind: 'cleared'})")
+    page.evaluate("told => DraftscopePage.feed('tune', told)", text(*RECORD[1:]))
+    assert not said.is_visible(), "nobody knows what made a record that was opened"
+
+
 def test_a_flood_of_settings_is_drawn_in_part(drawn):
     flood = [setting(f"d{n}", n, 1 + n % 50, 1.0) for n in range(19_000)]
     flood += [setting("many", n, 1 + n % 50, 2.0) for n in range(900)]

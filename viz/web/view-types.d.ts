@@ -24,6 +24,8 @@ export interface View {
   select?(node: NodeRef): void;
   cover?(element: Element | null, running: boolean): void;
   prove?(checked: Checked | null, measuring?: boolean): void;
+  /** Whether the controls ask for another tuning than the one that is drawn. */
+  outdate?(differs: boolean): void;
   /** What the text of a tuning tells. */
   record?(): TuningRecord;
   feedFirst?(text: string, options?: { elsewhere?: boolean }): void;

@@ -1,13 +1,14 @@
 // The answer of a tuning: one sentence in large type, why it is so, and the run that shows it.
 /** @import { AnswerLine, TuneHost, TuningRecord } from "./types.d.ts" */
 import { el } from "../base.js";
-import { cellText } from "../cells.js";
+import { cellText, numberText } from "../cells.js";
 import { plural } from "../words.js";
 import { gainText } from "./heat.js";
 import { numbersTable } from "./figure.js";
-import { PLAIN, ranked, unsteady } from "./record.js";
+import { PLAIN, answeredSetting, ranked, unsteady } from "./record.js";
 
 const ROWS = 12;
+const FAR = 0.15;   // share by which a run may differ from its prediction without a word
 
 /** A sentence with names between backticks. */
 const sentence = (text) => text.split("\x60").map((part, i) => (i % 2 ? el("code", { text: part })
@@ -28,6 +29,14 @@ function measuredOn({ head }) {
   return told.length ? `Measured: ${told.join(", ")}.` : "";
 }
 
+/** Where running the answer gave another speed than predicted: how far the predictions may be off, in a line. */
+function farOff(record) {
+  const { checked, predicted } = answeredSetting(record) || {};
+  if (!checked || !predicted || Math.abs(checked / predicted - 1) <= FAR) return "";
+  return `Running it gave ${numberText(checked)} tokens a second where ${numberText(predicted)} were predicted: the `
+    + "predictions in the tables may be as far off. Measure again while nothing else computes.";
+}
+
 /**
  * @param {TuningRecord} record
  * @param {boolean} running
@@ -42,10 +51,11 @@ export function answerCard(record, running, host) {
       text: "This record holds no answer, for it tells no speed. Below is what it tells." }),
       ...lacks.map((text) => el("p", { class: "ln-quiet", text })));
   }
-  const { why, preset_link: link } = answer;
+  const { why, preset_link: link } = answer, far = farOff(record);
   return el("div", { class: "tn-answer", "data-pays": answer.drafter !== PLAIN },
     running && el("p", { class: "ln-kicker", text: "So far" }),
     el("h2", { class: "tn-sentence", id: "tune-answer" }, ...sentence(answer.sentence)),
+    far && el("p", { class: "tn-busy", text: far }),
     why && el("p", { class: "tn-why" }, why.cause && el("strong", { text: `${capital(why.cause)}. ` }),
       ...sentence(why.sentence)),
     el("p", { class: "ln-quiet", text: `${measuredOn(record)}${running ? " It is still being measured." : ""}` }),

@@ -54,8 +54,9 @@ const READ = {
   answer(line) {
     const { why } = line, link = table(line.preset_link), sentence = word(line.sentence, 400);
     if (!sentence) return null;
-    return { kind: "answer", sentence, drafter: word(line.drafter), size: whole(line.size), ratio: number(line.ratio),
-      off_above: whole(line.off_above), best_tried: word(table(line.best_tried).drafter),
+    return { kind: "answer", sentence, drafter: word(line.drafter), size: whole(line.size),
+      verifier: word(line.verifier), ratio: number(line.ratio), off_above: whole(line.off_above),
+      best_tried: word(table(line.best_tried).drafter),
       why: why ? { cause: word(table(why).cause), sentence: word(table(why).sentence, 600) } : null,
       preset_link: word(link.drafter) ? { ...link, drafter: word(link.drafter), options: table(link.options) } : null };
   },
@@ -117,6 +118,14 @@ function latest(settings) {
     held.set(JSON.stringify([one.drafter, one.options, one.size, one.verifier, one.texts, one.machine]), one);
   return [...held.values()];
 }
+
+/**
+ * The answered setting for one text; null where the record has none.
+ * @type {(record: TuningRecord) => SettingLine | null}
+ */
+export const answeredSetting = ({ answer, setting: settings }) => (answer && latest(settings).find((one) =>
+  one.texts === 1 && one.drafter === answer.drafter && one.size === answer.size
+  && one.verifier === answer.verifier)) || null;
 
 /**
  * As much of it as can be drawn.

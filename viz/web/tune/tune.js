@@ -8,7 +8,7 @@ import { acceptanceFigure, costFigure, drafterFigure, textsFigure } from "./char
 import { elsewhere } from "./elsewhere.js";
 import { tuneFigure } from "./figure.js";
 import { fiveNumbers } from "./five.js";
-import { PLAIN, promptKinds, recordReader } from "./record.js";
+import { PLAIN, answeredSetting, promptKinds, recordReader } from "./record.js";
 import { takeAlong } from "./take.js";
 
 const MOST = 64;     // drafters to choose from
@@ -47,9 +47,11 @@ export function mountTune(element, host) {
   const bar = el("progress", { max: 1, value: 0, "aria-label": "How far the measuring has come" }), doing = el("span");
   const progress = el("p", { class: "tn-progress", hidden: true }, bar, doing);
   const [answer, drafters, texts, acceptance, costs, settings] = Array.from({ length: 6 }, place);
+  const other = el("p", { class: "ln-quiet", role: "status", hidden: true,
+    text: "Measured with other settings than those above." });
   const unread = el("p", { class: "ln-quiet", role: "status", hidden: true });
   const blocks = [takeAlong(host), elsewhere(host), fiveNumbers(host)];
-  const root = el("div", { class: "ds ln tn" }, progress, answer.element, unread,
+  const root = el("div", { class: "ds ln tn" }, progress, other, answer.element, unread,
     el("div", { class: "tn-figures" }, ...[drafters, texts, acceptance, costs].map((one) => one.element)),
     settings.element, ...blocks.map((block) => block.element));
   element.append(root);
@@ -61,7 +63,8 @@ export function mountTune(element, host) {
     timer = 0;
     const told = JSON.stringify, { setting, answer: now } = record;
     const drafted = setting.filter((one) => one.drafter !== PLAIN), compared = drafted.length > 0;
-    answer.draw(told([now, running, record.head, Boolean(record.acceptance.length), record.cost]),
+    answer.draw(told([now, running, record.head, Boolean(record.acceptance.length), record.cost,
+      answeredSetting(record)]),
       () => answerCard(record, running, host));
     drafters.draw(told([setting, now]),
       () => (compared ? tuneFigure(drafterFigure(setting, now, host)) : null));
@@ -95,6 +98,7 @@ export function mountTune(element, host) {
   return {
     feed(text) { record = reader(String(text)); tell(); soon(); },
     setState(state) { running = state === "running"; tell(); soon(); },
+    outdate(differs) { other.hidden = !differs; },
     record: () => record,
     destroy() {
       clearTimeout(timer);

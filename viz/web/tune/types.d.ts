@@ -70,6 +70,7 @@ export interface AnswerLine {
   sentence: string;
   drafter: string;
   size: number | null;
+  verifier: string;
   ratio: number | null;
   off_above: number | null;
   /** Where nothing pays: the drafter that came nearest. */
