@@ -197,7 +197,7 @@ TOUR = {
             "name": "text",
             "title": "What was written",
             "text": (
-                "After the prompt, this is the target's text. A blue line marks tokens that the draft "
+                "This is the target's text, after the prompt. A blue line marks tokens that the draft "
                 "guessed first; the others the target wrote itself."
             ),
             "ask": "Click a marked token: it takes you to the step that wrote it.",

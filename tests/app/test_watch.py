@@ -71,6 +71,7 @@ def test_a_run_comes_to_its_end_is_looked_back_at_and_another_is_paused_and_stop
     looking_back_asks_nothing_of_the_server(visitor)
     visitor.pick("none")
     visitor.set_number("max_new_tokens", 200)
+    visitor.set_number("temperature", 1.5)  # where the text does not end by itself
     visitor.click("step")
     visitor.wait_state("paused")
     assert len(lines(visitor.trace())) == 2, "Step begins a run and pauses after its first step"

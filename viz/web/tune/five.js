@@ -35,7 +35,7 @@ export function fiveNumbers(host) {
   const labelled = (words, field) => el("div", {}, el("label", { for: field.id, text: words }), field);
   const button = el("button", { type: "button", class: "ln-button", text: "Convert", onclick: convert });
   const element = el("details", { class: "tn-card ds-card", id: "tune-five" },
-    el("summary", {}, el("h2", { text: "Five numbers are called acceptance" })),
+    el("summary", {}, el("h2", { text: "Five numbers are called acceptance: turn one into the others" })),
     el("p", { text: "Papers and engines print different ones under the same name. Give the counts, and here are all "
       + "five, with who prints which." }),
     el("div", { class: "tn-row" }, labelled("Kept / reached, a position on each line", counts),
