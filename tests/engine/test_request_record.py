@@ -215,7 +215,7 @@ def test_a_writer_that_is_killed_leaves_whole_lines(tmp_path, monkeypatch):
     for number in range(20):
         runner.add(f"r{number}", eos_token_id=None)
     until = time.monotonic() + 120
-    while sum(path.stat().st_size for path in tmp_path.glob("*.ndjson")) < 20_000:
+    while sum(path.stat().st_size for path in tmp_path.glob("*.ndjson")) < 5_000:
         step(runner)
         time.sleep(0.005)
         assert time.monotonic() < until and not pipe.broken
@@ -225,6 +225,6 @@ def test_a_writer_that_is_killed_leaves_whole_lines(tmp_path, monkeypatch):
         step(runner)
     for path in tmp_path.glob("*.ndjson"):
         text = path.read_text("utf-8")
-        assert text.endswith("\n")
+        assert not text or text.endswith("\n"), "a file may have been opened just before"
         for line in text.splitlines():
             json.loads(line)
