@@ -8,6 +8,7 @@ import torch
 from engine.core.chance import JudgeChance
 from engine.core.sampling import Sampling
 from engine.core.tree import ROOT, DraftTree
+from engine.methods import drafters
 from engine.rules import Case, verifier
 from tests.drafters.writing import steps_of, text_of
 from tests.verifiers.tiny import tiny_models
@@ -97,7 +98,9 @@ def test_the_final_token_is_the_favourite_whatever_the_seed():
     assert {judged(chain(), [[0.3, 0.4, 0.3, 0.0]]).final_token for _ in range(20)} == {1}
 
 
-@pytest.mark.parametrize("key", ["medusa", "ddtree", "chain", "rsd_s", "multi_chain"])
+@pytest.mark.parametrize(
+    "key", sorted(drafters().keys() & {"medusa", "ddtree", "chain", "rsd_s", "multi_chain"})
+)
 def test_at_temperature_zero_it_writes_the_text_of_the_greedy_rule(key):
     models = tiny_models(16)
     plain = text_of(steps_of(models, "none", [3, 5, 7], 24))
