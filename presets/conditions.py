@@ -57,8 +57,8 @@ def figure(asked: str, name: str, traces: Mapping[str, Trace] | None = None) -> 
 
 @cache
 def finished(name: str) -> Mapping[str, Trace]:
-    """Return lane -> finished trace of an example or race; the lane of a single run is "". Raises UserError if an example has
-    no finished trace."""
+    """Return lane -> finished trace of an example or race; the lane of a single run is "". Raises UserError if an
+    example has no finished trace."""
     if any(race.name == name for race in races()):
         return {lane: read_trace(text) for lane, text in race_traces(name).items()}
     if not trace_file(name).exists():

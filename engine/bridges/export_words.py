@@ -23,11 +23,13 @@ def texts(count: int) -> str:
 
 
 def in_full(engine: str, setting: Recommended) -> str:
-    """Why a chain gets another length in an engine that never ends a draft early."""
-    stops = f"Draftscope’s chain of {setting.size} stops early where the draft is unsure; {engine} always drafts the full length"
+    """The reason why a chain has another length in an engine that never ends a draft early."""
+    stops = f"Draftscope’s chain of {setting.size} stops early where the draft model is unsure"
+    full = f"{engine} always drafts the full length"
     if setting.drafted is None:
-        return f"{stops}, so try a shorter one, too."
-    return f"{stops}, so it gets {setting.in_full.size}: {setting.drafted:.1f} tokens a step were drafted in the mean."
+        return f"{stops}. {full}, so try a shorter chain, too."
+    drafted = f"{setting.drafted:.1f} tokens a step were drafted on average"
+    return f"{stops}: {drafted}. {full}, so its chain has {setting.in_full.size}."
 
 
 def in_its_place(engine: str, setting: Recommended, answer: Recommended) -> str:

@@ -16,7 +16,7 @@ PAYS = 1.02
 """From this multiple of plain decoding's speed on, a setting may take the answer's place. The same number as
 ``speed_prediction.PAYS``, which belongs to a room beside this one."""
 BROKEN = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
-"""What reading a stranger's line may raise."""
+"""The errors that reading a stranger's line may raise."""
 
 
 def exportable(lines: Iterable[Mapping], name: str, engine: str) -> Recommended:
@@ -26,11 +26,11 @@ def exportable(lines: Iterable[Mapping], name: str, engine: str) -> Recommended:
     answer = recommended(lines, name)
     if expressible(answer, engine):
         return answer
-    found = _best(lines, engine)
-    if found is None:
+    line = _best(lines, engine)
+    if line is None:
         return answer
     try:
-        setting = read_setting({**found, "off_above": _off_above(lines, found)}, lines, name)
+        setting = read_setting({**line, "off_above": _off_above(lines, line)}, lines, name)
     except BROKEN:
         raise UserError(f"A setting in {name} is broken.") from None
     return replace(setting, instead_of=answer)

@@ -62,9 +62,9 @@ class Passes:
         return elapsed
 
     def in_turn(self, numbers: Sequence[int], dearest: float = inf) -> dict[int, list[float]]:
-        """Number of rows of each text -> milliseconds of its passes. The numbers take turns, so that a busy moment slows
-        passes over each of them. After a pass that takes longer than ``dearest`` milliseconds, larger numbers are left
-        out."""
+        """Return number of rows of each text -> milliseconds of the passes over so many rows. The numbers take turns, so
+        a busy moment of the machine slows passes over every number of rows. Once passes take longer than ``dearest``
+        milliseconds, larger numbers are left out."""
         times_of: dict[int, list[float]] = {}
         for turn in range(TURNS):
             for rows in numbers if turn == 0 else list(times_of):
@@ -74,8 +74,8 @@ class Passes:
         return times_of
 
     def _timed(self, rows: int) -> list[float]:
-        """The milliseconds of passes in a row, without the first ones, which are slower after a change of shape. A long pass
-        is timed once."""
+        """Return the milliseconds of several passes over ``rows`` rows. The first passes are left out, because passes
+        are slower after a change of shape. A pass of more than ENOUGH milliseconds is timed once."""
         first = self.milliseconds(rows)
         if first > ENOUGH:
             return [first]

@@ -76,8 +76,8 @@ def tokens_a_second(candidate: Candidate, texts: int, costs: CostTable) -> float
 
 
 def speed_of(candidate: Candidate, plain: Candidate, texts: int, costs: CostTable) -> Speed | None:
-    """The candidate's predicted speed beside plain decoding's; None if a cost or a count is missing, or if the gain for several texts is more than a step
-    allows (``TOO_GOOD``)."""
+    """The candidate's predicted speed beside plain decoding's. None if a cost or a count is missing, or if the gain
+    for several texts is more than a step allows (``TOO_GOOD``)."""
     predicted, usual = (tokens_a_second(each, texts, costs) for each in (candidate, plain))
     if texts == 1 and candidate.counts:
         tokens, spent = candidate.beside
