@@ -22,7 +22,7 @@ WATCH_LEAD = [
             "a tree; its root is the last token that is already certain."
         ),
     ],
-    " in one pass: it reads its ",
+    " in one pass, and so reads its ",
     [
         "weights",
         (
@@ -141,8 +141,8 @@ RUN_FIGURES = [
     ],
     ", ",
     [
-        "expected at a constant rate",
-        "The share kept at each depth if every depth kept the same share of the tokens that reach it.",
+        "if each depth kept as many",
+        "How often a draft would be kept to this depth if every depth kept the same share of the tokens that reach it.",
     ],
     ", ",
     ["q (draft)", "The probability that the draft gave to the token it guessed."],

@@ -84,7 +84,7 @@ def acceptance_by_depth(trace: Trace) -> go.Figure:
     )
     if rate is not None:
         drawn.add_scatter(
-            name=f"expected at a constant {rate:.2f}",
+            name=f"if each depth kept {rate:.0%}",
             x=depths,
             y=[rate**depth for depth in depths],
             mode="lines+markers",
@@ -118,7 +118,7 @@ def p_against_q(
     target's likeliest token decided, and not p against q."""
     drawn = figure("Target against draft, every judged token", "q (draft)", "p (target)", key=True)
     if greedy:
-        _note(drawn, "temperature 0: the target’s favourite is kept, whatever q is")
+        _note(drawn, "temperature 0: only the target’s favourite is kept")
     else:
         drawn.add_scatter(
             name="p = q",

@@ -72,7 +72,8 @@ export function methodCard(method, families, watchIt) {
       el("span", { class: "pg-method-line", text: method.mechanism }),
       el("span", { class: "pg-method-kind" },
         el("span", { text: method.family === method.kind ? family : `${family} · ${method.kind}` }),
-        ...TAGS[method.exactness].map((word) => el("span", { class: "pg-tag", "data-tag": word, text: word })),
+        ...TAGS[method.exactness].map((word) => el("span", { class: "pg-tag", "data-tag": word,
+          text: word === "lossy" && method.exactness === "both" ? "lossy by its own rule" : word })),
         method.needs_training && el("span", { class: "pg-tag", text: "trained" }))),
     body);
   return card;

@@ -5,6 +5,7 @@
 /** @import { Component, Tab } from "./types.d.ts" */
 import { setConversation } from "./agreement.js";
 import { converses, stopStrings } from "./conversation.js";
+import { onTemperature } from "./choices.js";
 import { bringExample, exampleOf, examplesOf, takeExamples } from "./examples.js";
 import { remember } from "./history.js";
 import { namedControls } from "./rooms.js";
@@ -21,9 +22,15 @@ export function exampleNote(room, c) {
   const line = el("p", { class: "pg-note", "aria-live": "polite", tabindex: 0 });
   takeExamples(room, c.props.examples);
   c.element.append(line);
-  const show = () => {
+  let temperature = 0;
+  const own = () => c.props.own + (temperature ? ` Temperature ${temperature}: chance decides, too.` : "");
+  const write = () => {
     const example = examplesOf(room)[c.props.value];
-    line.replaceChildren(...(example ? [el("strong", { text: "Look for: " }), example.look_for] : [c.props.own]));
+    line.replaceChildren(...(example ? [el("strong", { text: "Look for: " }), example.look_for] : [own()]));
+    return example;
+  };
+  const show = () => {
+    const example = write();
     if (example) bringExample(room, c.props.value);
     if (example && example.turns && converses(example.models))   // as the server has it now
       setConversation({ chat: false, system: "", turns: example.turns, stop: stopStrings() });
@@ -31,6 +38,7 @@ export function exampleNote(room, c) {
   };
   c.watch("value", show);
   show();
+  onTemperature(room, (now) => { temperature = now; write(); });
   let timer = 0;
   document.addEventListener("input", (event) => {
     if (!targetOf(event)?.closest(`#${c.props.prompt}, #json-schema`)) return;
