@@ -129,7 +129,8 @@ class Compare:
         tell_controls(TAB, loaded.then, [*edits, *numbers, *settled], fields)
 
     def _choose(self, name: str, request: gr.Request) -> list:
-        """Return the updates that show this example's finished race and its settings; for "" only the name changes."""
+        """Return the updates that show this example's finished race and its settings. For "", which names no example,
+        only the two components that show the example's name change."""
         chosen = self.races.get(name)
         if chosen is None:
             return [gr.skip()] * 2 + ["", ""] + [gr.skip()] * len(FIELDS)
@@ -137,21 +138,20 @@ class Compare:
         return [*earlier, name, name, *self._set(chosen)]
 
     def _read_address(self, request: gr.Request) -> list:
-        """Return the control values of the address. None is skipped: gradio forgets the props of a skipped gr.HTML in a
-        hidden tab."""
+        """Return the control values of the address with which the page was loaded. Every control gets a value: gradio
+        forgets the props of a gr.HTML in a hidden tab if its update is gr.skip()."""
         return self._named(self._wished(request.query_params))
 
     def _move(self, request: gr.Request, event: gr.EventData) -> list:
-        """Return the race and the control values of the address to which Back or Forward in the browser leads."""
+        """Return the updates that show the race and set the controls for the address to which Back or Forward in the
+        browser leads."""
         wish = self._wished(link.query_of(event._data))
         named = self._named(wish)
         return [*shown(traces.show_race(request.session_hash, TAB, named[0])), *named]
 
     def _named(self, wish: Mapping) -> list:
-        """Return the name of the example that these values match, for both components that show it, then the values.
-
-        The name is "" if the values match no example.
-        """
+        """Return the values of the controls for these values of an address. The first two are both the name of the
+        example that the address matches, for the two components that show it; "" if the address matches no example."""
         first, preset = next(iter(self.races)), wish.get("preset")
         base = self.races[preset or first]
         values = {**base, **wish}
@@ -163,9 +163,8 @@ class Compare:
     def _show_earlier(self, request: gr.Request, event: gr.EventData) -> tuple:
         """Return the updates that show a finished race, unless the visitor has a race of their own.
 
-        It is the race of the example that the address matches, or the opening race if it matches none.
-
-        The controls may not hold the address's values yet, because a different event sets them.
+        The race is that of the example that the address matches, or the opening race if the address matches none. The
+        address comes with the event, because the controls may not hold its values yet: a different event sets them.
         """
         session, wish = request.session_hash, self._wished(link.query_of(event._data))
         name = self._named(wish)[0]
@@ -175,7 +174,8 @@ class Compare:
         return shown(traces.show(session, TAB, text, words.COMPARE_HINT))
 
     def _open(self, request: gr.Request, event: gr.EventData) -> list:
-        """Return the updates that show a visitor's race file, and those of its settings that this page has."""
+        """Return the updates that show the race in a visitor's file, and that set the controls to the race's settings,
+        as far as this page has them."""
         update = traces.open_file(request.session_hash, TAB, event._data, traces.check_race)
         if update[0] is None:
             return [*shown(update), *[gr.skip()] * (2 + len(FIELDS))]
@@ -187,7 +187,8 @@ class Compare:
         return link.read_race(query, self.races, self.offer)
 
     def _set(self, values: dict) -> list:
-        """Return values for the controls, in the order of FIELDS; the lanes stay if ``values`` has no lanes."""
+        """Return values for the controls, in the order of FIELDS; the control of the lanes stays as it is if ``values``
+        has no lanes."""
         numbers = (values.get(name, RANGES[name].default) for name in RANGES)
         lanes, models = values.get("lanes", gr.skip()), values.get("models", "")
         return [values.get("prompt", ""), lanes, *numbers, models]

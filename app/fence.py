@@ -1,9 +1,10 @@
-"""Makes runs on a GPU that is lent for one call at a time (``app.zero``). Only strings cross to it and back.
+"""Makes visitors' runs on a GPU that is lent for one call at a time (``app.zero``). The call runs in a process of its
+own, and only strings pass between that process and the server.
 
 A seat outlives events; a lent GPU does not outlive its call. So a whole run is made inside one call, in a forked
-process. The engine is a module of that process, too; the visitor's request goes there as one JSON string, and each step
-comes back as one. A seat then holds strings and no tensor. The run goes on while the visitor pauses, which costs them
-nothing more; stopping ends the call after its next step.
+process, which has the engine in its own memory. The visitor's request goes there as one JSON string, and each step
+comes back as one JSON string. So a seat holds strings and no tensor. The run goes on while the visitor pauses, which
+costs the visitor nothing more. If the visitor stops the run, the call ends after its next step.
 """
 
 import json
@@ -20,7 +21,8 @@ from engine.errors import UserError
 Maker = Callable[[Mapping[str, object]], Job]
 
 MAKERS: dict[str, Maker] = {}
-"""Tab -> function that makes a visitor's run. Both processes have this table; all else crosses as strings."""
+"""Tab -> function that makes a visitor's run. Both processes have this table; everything else passes between them as
+strings."""
 OPENING, A_TOKEN, MOST = 15.0, 0.06, 110.0
 """Seconds of GPU time. OPENING: to open models and measure sizes once. A_TOKEN: for one token of one lane. MOST: the
 longest call."""
@@ -29,7 +31,8 @@ HOME = os.getpid()
 
 
 def seconds(tab: str, asked: str) -> int:
-    """Return how many seconds this call may hold the GPU; few, because each counts against the visitor's quota."""
+    """Return how many seconds this call may hold the GPU; few, because each second counts against the visitor's
+    quota."""
     if tab == "tune":
         return round(MOST)
     values = json.loads(asked)
@@ -44,10 +47,11 @@ def seconds(tab: str, asked: str) -> int:
 
 @zero.gpu(seconds)
 def written(tab: str, asked: str) -> Iterator[str]:
-    """Make the run, and yield JSON messages until it has ended.
+    """Make the run, and yield JSON messages until the run has ended. tab: a key of MAKERS. asked: the visitor's
+    request, as JSON.
 
-    {"lines", "summary"} are the new lines, and the summary that the run would have if it ended there. {"refused"} is a
-    sentence, in the last message.
+    A message {"lines", "summary"} has the new lines of the run, and the summary that the run would have if it ended
+    with these lines. A message {"refused"} has a sentence that says why the run is refused; it is the last message.
     """
     if os.getpid() != HOME:
         torch.set_num_threads(1)  # a forked process lacks its parent's threads
@@ -69,7 +73,8 @@ def _message(lines: str, job: Job) -> str:
 
 
 class Fenced:
-    """A job whose run is made in the process that holds the lent GPU. Raises UserError if it is refused there."""
+    """A job whose run is made in the process that holds the lent GPU. Raises UserError if that process refuses the
+    run."""
 
     def __init__(self, tab: str, values: Mapping[str, object]) -> None:
         warm.ready.wait()  # a process must not be forked while one of its threads holds the engine's locks
@@ -106,8 +111,10 @@ class Fenced:
 
 
 def job(tab: str, make: Maker, values: Mapping[str, object]) -> Job:
-    """Return the job for this tab's values; on ZeroGPU its run is made by ``Fenced``. Raises UserError.
+    """Return the job for a visitor's request: on ZeroGPU a ``Fenced`` job, elsewhere the job that ``make`` returns.
+    Raises UserError if the request is refused.
 
-    tab: the tab's name; if the tab has several seats, "#" and the rest of the seat's name follow it.
+    tab: the tab's name; if the tab has several seats, "#" and the rest of the seat's name follow it. values: the
+    request.
     """
     return Fenced(tab.partition("#")[0], values) if zero.on_zero() else make(values)

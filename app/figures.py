@@ -18,8 +18,8 @@ log = logging.getLogger("draftscope")
 
 
 class Panel:
-    """The figures of a run. Drawing them takes the browser and the server about a second, so they stay hidden, and are
-    drawn once their place is in the window."""
+    """The figures of a run or of a race. Drawing them takes the browser and the server about a second. So the figures
+    are hidden and not drawn until the visitor scrolls to them."""
 
     room = "watch"
     names = ("accepted", "depth", "odds", "time", "tree")
@@ -104,7 +104,8 @@ class RunPanel(Panel):
         return super()._text(session)
 
     def follow(self, event) -> None:
-        """Compare the run with plain decoding once this event has brought it to its end."""
+        """Compare the visitor's run with plain decoding after this event. event: an event after which the run may be
+        over."""
         event.then(_compared, None, self.proof, **QUICK)
 
     def wire(self) -> gr.events.Dependency:

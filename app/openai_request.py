@@ -1,7 +1,7 @@
-"""Reads a request to OpenAI's API as a run of this server.
+"""Reads a request in the form of OpenAI's API as the settings of a run on this server.
 
-Some fields would change the text, but no run here follows them. Such a field is refused by its name: an answer that
-ignored it would look as if it had followed it.
+The API has fields that would change the text, but that no run here follows. A request with such a field is refused, and
+the refusal names the field: an answer that ignored the field would look as if it had followed it.
 """
 
 import json
@@ -51,7 +51,8 @@ FOLLOWED |= {"response_format", "stream", "stream_options"}
 
 
 class Refusal(UserError):
-    """A request is refused. param: the field that is refused. status: the HTTP status. code: a word for programs."""
+    """The refusal of a request. param: the field that is refused. status: the HTTP status. code: a word for
+    programs."""
 
     def __init__(
         self, sentence: str, param: str | None = None, status: int = 400, code: str | None = None
@@ -63,7 +64,8 @@ class Refusal(UserError):
 @dataclass(frozen=True)
 class Wish:
     """A request that has been read. model: the model's name in the request. values: the run's settings, as JSON can
-    hold them. chat: whether it is a conversation. usage: whether a stream ends with a count of its tokens."""
+    hold them. chat: whether the request is a conversation. stream: whether the answer is sent while it is written.
+    usage: whether a streamed answer ends with a count of its tokens."""
 
     model: str
     values: dict
@@ -87,7 +89,8 @@ def _draws(name: str) -> bool:
 
 
 def read(body: bytes, chat: bool) -> Wish:
-    """Return the wish that this body holds. chat: it asks for the next answer in a conversation. Raises Refusal."""
+    """Return the wish in the body of a request. chat: whether the body is a conversation, whose next turn is to be
+    written; otherwise it holds a prompt. Raises Refusal."""
     fields = _object(body)
     text = "messages" if chat else "prompt"
     for name, asked in fields.items():
@@ -209,7 +212,7 @@ def _turn(message: object) -> object:
 
 
 def job(values: Mapping[str, object]) -> Job:
-    """Return the opened run of a wish's values. Raises UserError."""
+    """Open the run with these settings and return it. values: those of a ``Wish``. Raises UserError."""
     check_there(values["models"])
     models = model_paths(values["models"])
     return live.opened([RunRequest(**{**values, "models": models}, drafter="auto")])[0]

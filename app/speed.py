@@ -1,9 +1,9 @@
 """Measures in the background whether a visitor's finished run is faster than plain decoding.
 
-One thread measures one run at a time, and only while no visitor's run takes turns; if a run comes in, the round is
-thrown away. A measurement is kept by a digest of its run, so visitors with the same run share it. No event waits for
-it: the page asks again until there is a result. A run is no longer measured once its page has stopped asking, or its
-visitor has made another run.
+One thread measures one run at a time, and only while no visitor's run takes turns; if a visitor's run begins during a
+round, the round is thrown away. A measurement is kept by a digest of its run, so visitors with the same run share it.
+No event waits for it: the page asks again until there is a result. A run is no longer measured once its page has
+stopped asking, or its visitor has made another run.
 """
 
 import json
@@ -64,8 +64,8 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Wish:
-    """A visitor's wish to have the run in this seat measured. key: of the measurement. asked: the time of the page's
-    last request."""
+    """A visitor who waits for the measurement of a run. seat: the seat that holds the run. key: the key of the
+    measurement. asked: when the visitor's page last asked for the result, on the monotonic clock."""
 
     session: str
     seat: Seat
@@ -89,8 +89,8 @@ class Speeds:
         self._lock = threading.Lock()
 
     def ask(self, session: str, seat: Seat) -> dict:
-        """Return the result of ``Measurement.told`` for the run in the visitor's seat. A new run begins to be
-        measured."""
+        """Return the result of ``Measurement.told`` for the run in the visitor's seat. If the measurement needs further
+        rounds, the visitor's wish for them is kept, and a thread measures in the background."""
         if seat is None or not (digest := _digest(seat)):
             return {"measuring": False, "checked": None}
         key = (
@@ -160,8 +160,9 @@ class Speeds:
             known.compared = known.compared or compare(first, traces[0])
 
     def _written(self, wish: Wish, request: RunRequest, first: Trace) -> Trace | None:
-        """Return the trace of this request, made while no visitor's run goes on; if it takes too long, it is cut short.
-        None: the visitor no longer waits. Raises UserError, also if the visitor's models are not those of the run."""
+        """Return the trace of this request, made while no visitor's run goes on; a run that takes too long is cut
+        short. Returns None if the visitor no longer waits. Raises UserError, also if the visitor's models are not those
+        of the run."""
         if not self._rest(wish):
             return None
         with asked_by(wish.session):
@@ -183,7 +184,7 @@ class Speeds:
         return read_trace("".join(lines) + run.summary())
 
     def _rest(self, wish: Wish) -> bool:
-        """Wait until no visitor's run takes turns. Returns False once this visitor no longer waits."""
+        """Wait until no visitor's run takes turns. Returns False if the visitor of this wish no longer waits."""
         while self._stands(wish):
             if warm.ready.is_set() and self._turns.free(within=1.0):
                 return True

@@ -24,7 +24,7 @@ from presets.listed import KINDS, TURNS
 
 TAB = "tune"
 OURS = 3
-"""How many of this page's prompts of each kind are measured on."""
+"""How many of this page's prompts of each kind a tuning takes."""
 USUAL = ("chain", "dyspec", "prompt_lookup", "suffix", "eagle", "dflash")
 """The drafters that are tried unless a visitor wants all: one of each sort, most of them known to serving engines."""
 TEXTS = (1, 2, 4, 8)
@@ -67,14 +67,14 @@ def tuning_job(values: Mapping[str, object], session: str = "") -> "TuningJob":
 
 
 def wants_all(given: object) -> bool:
-    """Return whether the control asks for every drafter that can run. given: as for ``sample``, which must have
-    accepted it before."""
+    """Return whether the control asks for every drafter that can run. given: as for ``sample``; the caller must have
+    called ``sample`` with it before, which refuses what cannot be read."""
     return json.loads(given).get("all") is True  # type: ignore[arg-type]
 
 
 def usual(paths: ModelPaths, sampling: Sampling) -> tuple[str, ...] | None:
-    """Return the drafters of USUAL that can run with these models. If none can, return None, which means all that
-    can."""
+    """Return those drafters of USUAL that can run with these models. If none of USUAL can run, return None, with which
+    a ``TuningRequest`` tries every drafter worth trying."""
     able = {cls.key for cls in worth_trying(paths, sampling)}
     return tuple(key for key in USUAL if key in able) or None
 
@@ -82,9 +82,9 @@ def usual(paths: ModelPaths, sampling: Sampling) -> tuple[str, ...] | None:
 def together(
     paths: ModelPaths, found: Sample, new_tokens: int, limits: Limits = LIMITS
 ) -> tuple[int, ...]:
-    """Return the numbers of TEXTS that may share a pass: their KV caches together are no larger than one run's may be.
-    A prompt is taken to have at most as many tokens as characters. Raises UserError if one text's KV cache is too
-    large."""
+    """Return the numbers of TEXTS that may share a pass: the KV caches of all of them together are no larger than the
+    KV cache of one run may be. A prompt is taken to have at most as many tokens as characters. Raises UserError if one
+    text's KV cache is too large."""
     target = load_models(paths, {}).target
     longest = max(len(prompt.text) for prompt in found.prompts) + new_tokens
     megabytes = target.kv_bytes(min(longest, target.max_context)) / 1e6

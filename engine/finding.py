@@ -33,8 +33,8 @@ FAMILIES = ("none", "chain", "tree", "retrieval", "self", "diffusion", "heads")
 
 @cache
 def folders() -> dict[str, Path]:
-    """Key -> folder, in the order in which the methods are offered: by family, then by the paper's year, then by
-    key."""
+    """Key -> folder of each method, in the order in which the methods are offered: by family, then by the paper's year,
+    then by key."""
     paths = [path for path in HERE.iterdir() if (path / "card.toml").is_file()]
     return {path.name: path for path in sorted(paths, key=_place)}
 
@@ -87,13 +87,15 @@ def classes(module: ModuleType, base: type) -> list[type]:
 
 
 def outside() -> Path | None:
-    """The folder of further methods; None if the environment variable is empty."""
+    """The folder of further methods, which the environment variable DRAFTSCOPE_METHODS names; None if the variable is
+    not set or is empty."""
     named = os.environ.get(OUTSIDE, "").strip()
     return Path(named) if named else None
 
 
 def outside_folders() -> dict[str, Path]:
-    """Name -> folder of each method from outside. Raises UserError if the environment variable names no folder."""
+    """Name -> folder of each method in the folder of further methods; empty if the environment variable
+    DRAFTSCOPE_METHODS is not set. Raises UserError if the variable is set, but not to an existing folder."""
     place = outside()
     if place is None:
         return {}
@@ -104,8 +106,8 @@ def outside_folders() -> dict[str, Path]:
 
 
 def outside_module(folder: Path, file: str) -> ModuleType:
-    """The imported module ``file`` ("drafter", "rule", "part", "recipe") of a method from outside. Raises UserError,
-    one sentence, whatever the file raises."""
+    """The imported module ``file`` ("drafter", "rule", "part" or "recipe") from the folder of a method that is not part
+    of this repository. Raises UserError, one sentence, whatever the file raises."""
     package = f"{_OUTSIDE_PACKAGE}_{abs(hash(folder.resolve().parent))}"
     if package not in sys.modules:
         parent_package = ModuleType(package)

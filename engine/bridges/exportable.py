@@ -1,5 +1,6 @@
-"""The setting of a tuning record that is exported to an engine: its answer or, if the engine cannot express that, the
-best measured setting that the engine can express."""
+"""Chooses the setting that is exported from a tuning record to a serving engine. This is the setting in the record's
+answer. If the serving engine has no way to express that setting, the best measured setting that it can express is
+exported instead."""
 
 from __future__ import annotations
 
@@ -13,15 +14,17 @@ from engine.bridges.step_counts import whole
 from engine.errors import UserError
 
 PAYS = 1.02
-"""From this multiple of plain decoding's speed on, a setting may take the answer's place. The same number as
-``speed_prediction.PAYS``, which belongs to a room beside this one."""
+"""From this multiple of plain decoding's speed on, a setting may take the answer's place. The number is that of
+``engine.tune.speed_prediction.PAYS``, which this package may not import."""
 BROKEN = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 """The errors that reading a stranger's line may raise."""
 
 
 def exportable(lines: Iterable[Mapping], name: str, engine: str) -> Recommended:
-    """The setting to export. Its ``instead_of`` is the answer if it takes the answer's place. name: the name of the
-    record. Raises UserError, one sentence, as ``recommended`` does, and for an unknown engine."""
+    """The setting to export. If it takes the place of the answer's setting, its ``instead_of`` is the answer's setting.
+    If no measured setting can take that place, the answer's setting itself is returned. name: the name of the record.
+    engine: the name of the serving engine. Raises UserError, one sentence, as ``recommended`` does, and for an unknown
+    engine."""
     lines = list(lines)
     answer = recommended(lines, name)
     if expressible(answer, engine):
@@ -37,8 +40,9 @@ def exportable(lines: Iterable[Mapping], name: str, engine: str) -> Recommended:
 
 
 def _best(lines: list[Mapping], engine: str) -> Mapping | None:
-    """The ``setting`` line with the largest gain for one text, of those that the engine can express and that were
-    tried on the most prompts, or on one less; None if there is none."""
+    """The ``setting`` line with the largest gain for one text; None if there is none. A line is considered if drafting
+    pays with it, if the engine can express it, and if it was tried on the most prompts of all such lines, or on one
+    less."""
     head = [line for line in lines if line.get("kind") == "tuning"][:1]
     latest: dict[str, Mapping] = {}
     for line in lines:
@@ -51,7 +55,7 @@ def _best(lines: list[Mapping], engine: str) -> Mapping | None:
 
 
 def _key(line: Mapping) -> str:
-    """The same text for lines of the same setting."""
+    """A text that is the same for all lines of one setting."""
     names = ("drafter", "options", "size", "verifier")
     try:
         return json.dumps([line.get(name) for name in names], sort_keys=True)
@@ -82,8 +86,8 @@ def _fits(line: Mapping, head: list[Mapping], engine: str) -> bool:
 
 
 def _off_above(lines: list[Mapping], chosen: Mapping) -> int | None:
-    """The most texts at a time for which the setting was faster than plain decoding, before the first number for which
-    it was slower; None if it was slower for none."""
+    """The largest measured number of texts at a time up to which the setting was always at least as fast as plain
+    decoding; None if it was slower with none of them, or already with the smallest."""
     ratios: dict[int, float] = {}
     key, last = _key(chosen), None
     for line in lines:

@@ -10,7 +10,7 @@ from engine.errors import LISTED, UserError, unknown
 
 EXACT, BIASED = 0, 1
 DRAWING = ("chain", "rsd_s", "multi_chain")
-"""Drafters with which the rules of a method from outside are proven, besides the method's own drafter."""
+"""Drafters with which the rules of a method in the user's own folder are proven, besides the method's own drafter."""
 
 
 def declare(prove: argparse.ArgumentParser) -> None:
@@ -95,7 +95,8 @@ def _proven(arguments: argparse.Namespace) -> int:
 
 
 def _outside(folder: Path):
-    """The drafter and the rules in the folder of a method from outside. Raises UserError."""
+    """The drafter and the rules of a method that is not part of this engine. folder: the method's folder. Raises
+    UserError if the method's files cannot be used."""
     from engine.methods import own_drafters
     from engine.methods.guarded import outside_drafter
     from engine.parts.kinds import add_kind
@@ -167,7 +168,7 @@ def _words(tokens) -> str:
 
 
 def _tree(tokens, parents) -> str:
-    """Each drafted token after its ancestors: ``1, 1-2, 0``."""
+    """The tree as text: each drafted token, after its ancestors, as in ``1, 1-2, 0``."""
     paths: list[str] = []
     for token, parent in zip(tokens, parents, strict=True):
         paths.append(f"{paths[parent]}-{token}" if parent >= 0 else str(token))

@@ -39,7 +39,8 @@ def from_residual(
     p: Mixture, q: Mixture, count: int, generator: torch.Generator
 ) -> tuple[Tensor, int]:
     """``count`` points from the residual of p and q (see the module), to replace rejected drafts, and the number of
-    points tried. If p and q are equal, nothing is rejected, and ``count`` is 0."""
+    points tried. If p and q are equal, they have no residual, and the caller must ask for 0 points: otherwise this
+    function never returns."""
     accepted: list[Tensor] = []
     missing, tried = count, 0
     while missing:
@@ -87,8 +88,9 @@ def write(
 ) -> tuple[Tensor, int]:
     """A walk of ``length`` points [length, 2] from the origin by speculative decoding, and the number of target passes.
 
-    In each pass the draft model writes ``ahead`` more points, the target gives its density after each of them, and they
-    are judged in order: nothing after the first rejection is kept. If all are kept, the target adds a point.
+    In each pass the draft model writes ``ahead`` more points, the target gives its density after each of these points,
+    and the points are judged in order: nothing after the first rejected one is kept. If all points are kept, the target
+    adds one more.
     """
     written, passes = [torch.zeros(2, dtype=torch.float64)], 0
     while len(written) <= length:

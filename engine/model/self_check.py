@@ -48,7 +48,7 @@ class Reading:
 
 
 class _Forced(LogitsProcessor):
-    """A logits processor that makes ``generate`` write these tokens. read: the number of tokens in the prompt."""
+    """A logits processor that makes ``generate`` write ``tokens``. read: the number of tokens in the prompt."""
 
     def __init__(self, read: int, tokens: Sequence[int]) -> None:
         self._read, self._tokens = read, tokens
@@ -84,7 +84,7 @@ def _prefixes(module: PreTrainedModel) -> Iterator[int]:
 
 
 def _ordinary_tokens(module: PreTrainedModel) -> Tensor:
-    """The module's token ids in a random order, without special tokens, which the configuration names."""
+    """The module's token ids in a random order, without the special tokens that the configuration names."""
     config = module.config.get_text_config(decoder=True)
     named = {
         value
@@ -114,8 +114,8 @@ def _read(module: PreTrainedModel, prefix: int, vocabulary: Tensor) -> Reading:
 
 
 def _generated(module: PreTrainedModel, start: list[int], forced: list[int]) -> Tensor:
-    """The logits [len(forced), V] after each forced token, as ``generate`` computes them. start: the tokens before
-    them."""
+    """The logits [len(forced), V] after each forced token, as ``generate`` computes them. start: the tokens before the
+    forced ones."""
     prompt = torch.tensor([start + forced[:1]], device=module.device)
     with _plain(module), torch.no_grad():
         output = module.generate(
@@ -150,13 +150,13 @@ def reads_from_left_to_right(module: PreTrainedModel) -> bool:
 
 
 def same_chains(model: LanguageModel, expected: Sequence[Reading]) -> bool:
-    """Whether the engine gets the module's logits for chains. expected: the module's own logits."""
+    """Whether the engine gets the module's logits when it runs over chains. expected: the module's own logits."""
     return all(_chain(model, reading) for reading in expected)
 
 
 def same_trees(model: LanguageModel, expected: Sequence[Reading]) -> bool:
-    """Whether the engine gets, for the rows of trees, the logits that the module gets for the trees' paths. expected:
-    the module's own logits."""
+    """Whether the engine gets the module's logits when it runs over a whole tree in one pass. For the nodes of each
+    path, the logits must be those that the module gives for the path alone. expected: the module's own logits."""
     return all(_tree(model, reading) for reading in expected)
 
 

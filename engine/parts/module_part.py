@@ -65,8 +65,8 @@ class ModulePart(nn.Module):
 
     @classmethod
     def tensors_of(cls, config: Mapping, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """The tensors of the file that the part uses, under the published names of ``names``. Raises ValueError, whose
-        message is a clause for the end of the caller's sentence."""
+        """Those tensors of the file that the part uses, under the published names of ``names``. Raises ValueError,
+        whose message is a clause for the end of the caller's sentence."""
         return tensors
 
     def names(self) -> dict[str, str]:
@@ -97,8 +97,8 @@ class ModulePart(nn.Module):
 
     @classmethod
     def read(cls, path: str | Path, target: LanguageModel | None = None) -> Self:
-        """The part in float32 on the CPU, for further training. target: None if several targets will use the part; call
-        ``settle`` with each of them."""
+        """The part in float32 on the CPU, for further training. target: None if several targets will use the part; the
+        caller must then call ``settle`` with each of them."""
         folder = Path(path)
         try:
             stored = read_tensors(folder, cls.noun, cls.files)
@@ -133,8 +133,9 @@ class ModulePart(nn.Module):
         return {name: weights[own] for name, own in self.names().items()}
 
     def save(self, folder: str | Path, about: Mapping) -> None:
-        """Write the part. about: further entries of the config, including the digest of its target
-        (``engine.parts.digest``)."""
+        """Write the part's weights and its config to a folder. about: entries that are added to the config; the caller
+        must include the digest of the part's target under the name ``engine.parts.digest.FIELD`` if the part is to be
+        refused for other targets."""
         write_part(Path(folder), self.tensors(), self.fields() | dict(about))
 
     @classmethod
@@ -144,16 +145,16 @@ class ModulePart(nn.Module):
 
 @torch.no_grad()
 def noisy(part: nn.Module, size: float = 0.2) -> nn.Module:
-    """The part, frozen, after Gaussian noise of this standard deviation was added to its weights: an untrained part
-    whose predictions differ."""
+    """Add Gaussian noise of this standard deviation to the part's weights, freeze the part, and return it. With the
+    noise, untrained heads that begin alike give different predictions."""
     for weight in part.parameters():
         weight += size * torch.randn_like(weight)
     return part.eval().requires_grad_(False)
 
 
 def sizes_of(cls: type[S], raw: Mapping) -> S:
-    """An instance of a dataclass of positive numbers, read from the entries of a config. Raises ValueError, whose
-    message is a clause for the end of the caller's sentence."""
+    """An instance of ``cls``, a dataclass whose fields are positive numbers, read from the entries of a config. Raises
+    ValueError, whose message is a clause for the end of the caller's sentence."""
     sizes = {}
     for field in fields(cls):
         value, whole = raw.get(field.name), field.type == "int"

@@ -14,7 +14,7 @@ NOUNS = tuple(place.split(" ", 1)[1] for place in PLACES)
 
 
 def film_caption(film: Film) -> str:
-    """A sentence on every actor and its movement, in the order in which the film lists them."""
+    """One sentence that names every actor and says how it moves, in the order in which the film lists the actors."""
     clauses = [f"{a_thing(actor)} {_way(actor)}" for actor in film]
     before = ", ".join(clauses[:-1])
     return f"{before} and {clauses[-1]}." if before else f"{clauses[-1]}."

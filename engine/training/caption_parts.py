@@ -50,8 +50,8 @@ def train_msd(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0) ->
     """Train the cell of ``msd`` for the target in this folder, and write it to <folder>/parts/msd.
 
     The training has the two stages of MSD (Lin et al., 2025). The first half is on text alone. In the second half, the
-    share of batches with pictures rises from 0 to 1. All texts of this family are about pictures, so "text alone"
-    means that the target sees the picture, but the rows of text in the cell may not attend to its rows.
+    share of batches with pictures rises from 0 to 1. All texts of this family are about pictures, so "text alone" means
+    that the target sees the picture, but the rows of text in the cell may not attend to the rows of the picture.
     """
     target = causal_model(str(folder)).eval().requires_grad_(False)
     talks = Talks(caption_words(), seed + 3)
@@ -93,9 +93,9 @@ def _shrink(part: Path) -> None:
 
 
 def new_latent_cell(target: CaptionsForCausalLM) -> LatentCell:
-    """The cell of ``flash_mm`` before its training. The projection of its inputs first returns the feature, plus a
-    little of the token's embedding. Its attention starts as a copy of the attention in the target's last layer. Its
-    feed-forward block adds nothing at first."""
+    """The cell of ``flash_mm`` before its training. The projection of its inputs returns the feature, plus a small
+    random projection of the token's embedding. Its attention is a copy of the attention in the target's last layer. Its
+    feed-forward block adds nothing."""
     config = target.config
     heads = config.num_attention_heads, config.num_key_value_heads
     cell = LatentCell(LatentSizes(config.hidden_size, *heads, config.head_dim))
@@ -111,8 +111,8 @@ def new_latent_cell(target: CaptionsForCausalLM) -> LatentCell:
 def _taught(target: CaptionsForCausalLM, batch: Batch) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Four tensors from the target for a batch: its features [B, T, H], its laws p [B, T, V], the embeddings of its
     tokens and patches [B, T, H], and states [B, T - 1, H]. The states are the inputs of a cell: for each token but the
-    first, the feature of the token before it in its text, plus noise. Before the first token of a text comes the last
-    patch."""
+    first, the feature of the token before it in its text, plus noise. The first token of a text has the last patch
+    before it."""
     with torch.no_grad():
         features = states_of(target, batch).float()
         law = target.lm_head(features).softmax(-1)
@@ -155,7 +155,7 @@ def msd_loss(
 
 def flash_loss(cell: LatentCell, target: CaptionsForCausalLM, batch: Batch) -> Tensor:
     """FLASH's loss on the answers of a batch. From each token, the cell drafts K features at once: that of the token
-    itself and those of the next K - 1 tokens. The loss is the sum of EAGLE's losses for these K features. Those of the
+    itself and those of the next K - 1 tokens. The loss is the sum of EAGLE's losses for these K features. Losses at
     next tokens that belong to another text are left out."""
     features, law, embedded, states = _taught(target, batch)
     patches = batch.patches.shape[1]
@@ -172,8 +172,9 @@ def flash_loss(cell: LatentCell, target: CaptionsForCausalLM, batch: Batch) -> T
 def flash_features(
     cell: LatentCell, batch: Batch, features: Tensor, embedded: Tensor, states: Tensor
 ) -> Tensor:
-    """The K features that the cell drafts from each of the T - P tokens of text, [B, T - P, K, H], where P is the
-    number of patches. features, embedded, states: as in ``_taught``."""
+    """The features that the cell drafts from the tokens of text, [B, T - P, K, H]. A row of the batch has T tokens:
+    first P patches, then T - P tokens of text, from each of which the cell drafts K features. features, embedded,
+    states: as in ``_taught``."""
     patches = batch.patches.shape[1]
     latents = cell.latents(features[:, :patches])
     pairs = cell.pairs(states[:, patches - 1 :], embedded[:, patches:])

@@ -1,9 +1,10 @@
 """Trains the block-diffusion drafter: many random blocks of each window share one pass of the frozen target.
 
-Row i of a block learns the target's law for the token at its position, given the true text before that position.
-Averaged over many texts, this is the law given only the text before the block, and nothing more can be learned by a
-row that does not see the tokens between. Earlier rows have larger weights, exp(-(i - 1) / gamma) as in DFlash, because
-a drafted token is of use only if all drafted tokens before it are right.
+Row i of a block learns from the target's law for the token at its position, given the true text before that position.
+The row itself sees only the text up to the block's root. So the most that it can learn is the mean of these laws over
+all texts that may stand between the root and its position: the law given only the text up to the root. Earlier rows
+have larger weights, exp(-(i - 1) / gamma) as in DFlash, because a drafted token is of use only if all drafted tokens
+before it are right.
 
 Letters in shapes: S windows, T tokens of each, A blocks of each, B tokens of a block, n feature layers, H hidden size,
 K tokens for which there are logits.
@@ -60,9 +61,10 @@ def spread_layers(layers: int) -> tuple[int, int, int]:
 
 @torch.no_grad()
 def start_from(drafter: DFlashModel, target) -> None:
-    """Initialise the drafter, in place, with the target's last layers and final norm, so that it already knows
-    something of the language. Its projection of features first returns the state of the last feature layer, plus a
-    little noise. Only for a drafter with the target's hidden size."""
+    """Initialise the drafter in place. Its layers and its final norm become copies of the target's last layers and
+    final norm, so that the drafter already knows something of the language. The weights of its projection of features
+    become small random numbers, plus an identity matrix in the columns of the last feature layer. So an untrained
+    drafter's projection returns nearly the state of that layer. The drafter must have the target's hidden size."""
     layers, hidden = target.model.layers[-len(drafter.layers) :], drafter.config.hidden_size
     for mine, theirs in zip(drafter.layers, layers, strict=True):
         mine.load_state_dict(theirs.state_dict(), strict=False)  # only ours has q_norm and k_norm
@@ -72,8 +74,8 @@ def start_from(drafter: DFlashModel, target) -> None:
 
 
 def mask_token(teacher) -> int:
-    """The mask token of the teacher's tokenizer. If it has none, the first token that does not occur in the teacher's
-    text."""
+    """The mask token of the teacher's tokenizer. If the tokenizer has none: the smallest token id that does not occur
+    in the teacher's text."""
     own = teacher.tokenizer.mask_token_id
     if own is not None:
         return own
@@ -116,8 +118,8 @@ def diffusion_loss(
     anchors: Tensor,
     gamma: float = 4.0,
 ) -> Tensor:
-    """The weighted mean divergence between the drafter's laws and the target's, over the blocks whose roots are at
-    these positions.
+    """The weighted mean divergence between the drafter's laws and the target's, over the blocks whose roots are at the
+    positions ``anchors``.
 
     features, logits: the target's, [S, T, n*H] and [S, T, K]. tokens: int64 [S, T]. counted: bool [S, T], True for
     tokens whose prediction enters the loss. anchors: the positions of the roots, int64 [S, A]. head: a function from

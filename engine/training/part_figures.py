@@ -1,5 +1,6 @@
-"""Measures by teacher forcing how many drafted tokens match held-out greedy texts of the target, for a part in
-training (a model that drafts for the target)."""
+"""Measures how many drafted tokens match held-out greedy texts of the target, for a part in training (a model that
+drafts for the target). The part drafts after each token of the finished texts (teacher forcing), so no text is
+written."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ def kept_lengths(
 
 
 def accepted_length(student: Student, part: nn.Module, lessons, probes: list[Text]) -> float:
-    """The mean number of tokens per step, the final token included, that runs with this part would have on these
-    texts. lessons, probes: as in ``kept_lengths``."""
+    """The mean number of tokens that a step writes in greedy runs with this part, if the runs write these texts. The
+    number counts the step's final token, too. lessons, probes: as in ``kept_lengths``."""
     kept = kept_lengths(student, part, lessons, probes)
     return sum(
         walked(lengths, start) for lengths, (start, _) in zip(kept, probes, strict=True)

@@ -59,8 +59,8 @@ def step_milliseconds(counts: Counts, texts: int, costs: CostTable) -> float | N
 
 
 def longest_of(lengths: list[int], texts: int) -> list[float]:
-    """The chances of each length of the longest of ``texts`` drafts; the index in the list is the length. lengths:
-    lengths[n] is the number of drafts of n nodes."""
+    """The chances that the longest of several drafts has 0, 1, 2, ... nodes, as a list. texts: the number of drafts.
+    lengths: lengths[n] is how many of the drafts counted so far have n nodes."""
     total = sum(lengths)
     below = [0.0, *((count / total) ** texts for count in accumulate(lengths))]
     return [high - low for low, high in pairwise(below)]

@@ -1,4 +1,5 @@
-"""Reads questions that a reader answers by a slider or a choice before a run shows the answer, which judges it."""
+"""Reads the questions of lessons. A reader answers a question by a slider or a choice; then a run shows whether the
+answer is right."""
 
 import re
 
@@ -27,7 +28,8 @@ READING = re.compile(r"(\w+) (>=|<=|>|<|==) (-?[\d.]+)")
 
 
 def question(place: str, given: dict) -> dict:
-    """Return a question, with its answer if a finished run decides it. Raises UserError.
+    """Return a question, with its answer if a finished run decides it. place: what error messages call the question.
+    given: the question's fields, as follows. Raises UserError.
 
     ask, then: the sentences before and after the answer. slider or choices: how a reader answers. judge: "run", the
     reader's own run on the same screen, or "instrument", the screen's instrument at its initial setting with the
@@ -89,8 +91,8 @@ def _choice(place: str, given: dict, judge: str | None) -> dict:
 
 
 def first_true(place: str, conditions: list[str], example: str) -> int:
-    """Return the index of the first condition that is true, as the browser chooses it, too. Raises UserError if none
-    is."""
+    """Return the index of the first condition that is true; the browser chooses in the same way. Raises UserError if
+    none is true."""
     for index, condition in enumerate(conditions):
         if holds(condition, example):
             return index
@@ -98,8 +100,10 @@ def first_true(place: str, conditions: list[str], example: str) -> int:
 
 
 def _lane(place: str, given: dict) -> dict:
-    """Return {"value": the index of the lane with the least, or the most, of the figure, "close": whether another
-    recording may decide otherwise}. Raises UserError."""
+    """Return the answer to a question whose choices are lanes of a race: {"value": the index of the right choice,
+    "close": whether the two best lanes are so close that another recording may make another choice right}. The right
+    lane is the one with the lowest value of the figure that ``least`` names, or with the highest value of the figure
+    that ``most`` names. place, given: as in ``question``. Raises UserError."""
     lanes = given["lanes"]
     if len(lanes) != len(given["choices"]) or ("least" in given) == ("most" in given):
         raise UserError(f"{place} needs a lane for each choice, and either least or most.")

@@ -1,9 +1,11 @@
-"""Joins the products of the same rows with several matrices into one product with all of them.
+"""Joins products: instead of multiplying the same rows by several matrices, a model multiplies them once by the joined
+matrix.
 
 A layer multiplies the same rows by the matrices of query, key and value, and other rows by two matrices of its MLP. A
 joined product starts the threads only once and reads one long stretch of memory. The numbers stay the same.
 
-A joined matrix is not a second copy in memory: the module's own weights become parts of the joined one.
+If the matrices share memory with the weights of the converted module, a joined matrix is not a second copy in memory:
+these weights become views into it.
 """
 
 from __future__ import annotations
@@ -18,10 +20,11 @@ from engine.fast.cpu.freed_memory import not_wanted
 
 
 def join_products(model, weights: Iterable[Tensor] = ()) -> int:
-    """Join the products of the same rows in an OpenVINO model; returns the number of joined products.
+    """Join those products of an OpenVINO model that multiply the same rows; returns the number of joined products.
 
-    weights: the weights of the module that was converted. A weight whose product is joined becomes a part of the joined
-    matrix."""
+    weights: the weights of the module that was converted to this model. If all matrices of a joined product share
+    memory with such weights, these weights become views into the joined matrix.
+    """
     places = {weight.data_ptr(): weight for weight in weights}
     several = [group for group in products_by_rows(model) if len(group) > 1]
     for group in several:
@@ -65,10 +68,12 @@ def _join(group: Sequence, places: dict[int, Tensor]) -> None:
 
 
 def join(group: Sequence, joined, sizes: Sequence[int], transposed: bool = True) -> None:
-    """Replace products of the same rows by parts of one product with the joined matrix.
+    """Replace the nodes in ``group``, which multiply the same rows by different matrices, by one node that multiplies
+    the rows by the joined matrix. Whatever used a node's output then uses that node's columns of the new product.
 
-    sizes: the number of outputs of each product. transposed: whether the joined matrix is [outputs, inputs] instead of
-    [inputs, outputs]."""
+    group: the nodes to replace. joined: the OpenVINO node that holds the joined matrix. sizes: the number of outputs of
+    each node in ``group``. transposed: whether the joined matrix is [outputs, inputs] instead of [inputs, outputs].
+    """
     from openvino import opset13
 
     product = opset13.matmul(group[0].input_value(0), joined, False, transposed)
@@ -83,7 +88,8 @@ def _joined(
     matrices: Sequence[np.ndarray], own: Sequence[Tensor | None], outputs: int
 ) -> np.ndarray:
     """Return the matrices joined along axis ``outputs``. own: for each matrix, the module's weight that shares memory
-    with it, or None if there is none. If every matrix has one, these weights become views into the joined matrix."""
+    with it, or None if no weight does. If every matrix has such a weight, the weights become views into the joined
+    matrix."""
     all_own = len(own) > 0 and all(
         weight is not None and weight.is_contiguous() and weight.shape == matrix.shape
         for weight, matrix in zip(own, matrices, strict=True)

@@ -36,8 +36,8 @@ class BufferedSession(Session):
         return self._cache.ready
 
     def lay_out(self, draft: Draft) -> DeviceRows:
-        """Lay out the draft's root and tree as rows for a pass. The caller runs the pass; if it is a pass over several
-        sequences, the caller then calls ``written``."""
+        """Lay out the draft's root and tree as rows for a pass. The caller must run the pass. If it is a pass over
+        several sequences, the caller must then call ``written``."""
         rows = self._rows(*draft.rows)
         tree, question = draft.tree, None
         if isinstance(draft, QuestionedDraft):
@@ -46,7 +46,8 @@ class BufferedSession(Session):
         return DeviceRows(rows.tokens, rows.prefix, rows.depths, rows.ancestors, ids, question)
 
     def written(self) -> None:
-        """Note that all scratch rows are now in the cache, because a pass has written them to their columns."""
+        """Set the length of the cache so that it includes all scratch rows. The caller must have run a pass that wrote
+        these rows to their columns."""
         self._cache.length = self.length + self.rows
 
     @torch.no_grad()
@@ -99,8 +100,8 @@ class StaticSession(BufferedSession):
         Returns the drafted tokens, int32 [count], and the distributions that they were drawn from, [count, V], or None
         at temperature 0; both are on the device. drawn: one uniform number per drafted token; None at temperature 0.
 
-        If ``tokens`` has more than READ_AHEAD entries, all but the last are committed first, and ``tokens`` below means
-        the last one alone. Afterwards the scratch rows are a chain of len(tokens) + count - 1 rows.
+        If ``tokens`` has more than READ_AHEAD entries, all but the last are committed. Afterwards the scratch rows are
+        a chain: the tokens that were not committed, and then all drafted tokens but the last.
         """
         if len(tokens) > READ_AHEAD:
             self.prefill(tokens[:-1])

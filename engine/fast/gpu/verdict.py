@@ -1,4 +1,4 @@
-"""A pass of the target that judges its tree and moves the KV rows of accepted nodes, without waiting for the host."""
+"""A pass of the target that judges its trees and moves the KV rows of accepted nodes, without waiting for the host."""
 
 from array import array
 from collections.abc import Sequence
@@ -18,10 +18,12 @@ from engine.fast.kernels.verify_tree import verify_tree
 
 
 class JudgedInputs(StepInputs):
-    """The buffer of a judged pass, including the whole numbers and coins that the verdict depends on.
+    """The buffer of a judged pass, including the whole numbers and coins that the verdicts depend on.
 
-    The names are those of ``FlatTree``, for a tree of up to R - 1 nodes and R draws, where R is the number of rows.
-    noise, q: for each sequence a tensor [R, V], or [0, V] if the sequence's law does not use it.
+    R is the number of rows of the pass, for the root and up to R - 1 nodes. draws, first, kinds, q_row, q: for each
+    sequence, the arrays of a ``FlatTree``, with room for R - 1 nodes and R draws. noise: as in ``Question``. noise and
+    q have a tensor for each sequence: [R, V], or [0, V] if the rule that judges the sequence needs no such numbers.
+    laws: for each sequence, how its trees are judged.
     """
 
     def __init__(
@@ -88,8 +90,8 @@ class JudgedInputs(StepInputs):
 
 
 def _fill(held: Tensor, q: Sequence[Tensor]) -> None:
-    """Copy the distributions ``q`` to the first rows of ``held``, each padded with zeros. The distributions have the
-    same width, which is at most the width of ``held``, and may be on any device."""
+    """Copy the distributions ``q`` to the first rows of ``held``, each padded with zeros. The distributions must have
+    the same width, at most that of ``held``; they may be on any device."""
     width = q[0].shape[-1]
     held[: len(q), :width].copy_(to_device(torch.stack(tuple(q)), held.device))
     held[: len(q), width:].zero_()

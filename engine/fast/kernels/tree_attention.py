@@ -2,16 +2,17 @@
 
 query [B, H, R, D]: B sequences, H query heads, R rows, head size D. key, value [B, Hkv, C, D], with Hkv key-value heads
 and C columns: a cache whose first ``prefix`` columns are committed and whose next S columns hold the scratch rows. The
-queries are the last R scratch rows unless the mask states other depths for them. ``prefix`` is read on the device, so
-one captured graph serves every length. The output is [B, H, R, D], in memory [B, R, H, D].
+queries belong to the last R scratch rows, unless the mask holds depths for the queries (``AncestorBits.own``). The
+kernels read ``prefix`` on the device, so one captured graph serves every length. The output is [B, H, R, D], in memory
+[B, R, H, D].
 
-The prefix is split over programs, and the tree is one more part. The partial results are joined by
-their log-sum-exps (the decomposition of Hydragen, Juravsky et al. 2024, and the split of
-Flash-Decoding). A program holds the rows of all query heads of a KV head, so that a tile of keys
-and values is read once for all of them.
+The columns are divided into parts: the scratch rows (the tree) are one part, and the prefix is cut into further parts.
+Each program computes the attention to one part. The partial results are joined by their log-sum-exps (the decomposition
+of Hydragen, Juravsky et al. 2024, and the split of Flash-Decoding). A program holds the rows of all query heads of a KV
+head, so that a tile of keys and values is read once for all of them.
 
-Bytes moved: 2 B Hkv (prefix + S) D (keys, values) + 2 B H R D (queries, output), times the size of an element; the
-partial results add 8 B H R D bytes for each part, in fp32, which stay in the L2 cache. Floating-point operations: 4 B H
+Bytes moved: 2 B Hkv (prefix + S) D (keys, values) + 2 B H R D (queries, output), times the size of an element. The
+partial results, in fp32, add 8 B H R D bytes for each part; they stay in the L2 cache. Floating-point operations: 4 B H
 R (prefix + S) D.
 """
 
@@ -99,7 +100,7 @@ def tree_attention_triton(
     """Do the work of ``tree_attention`` in two kernels. query, key and value must be contiguous in their last
     dimension.
 
-    cut: how the work is divided; None to plan this here. Raises ValueError if shapes do not fit together.
+    cut: how the work is divided; with None, this function plans it. Raises ValueError if shapes do not fit together.
     """
     batch, heads, rows, head = query.shape
     kv_heads = key.shape[1]
@@ -191,7 +192,7 @@ def _fold(
     """Add one tile of N columns to the running softmax (base 2) of M rows.
 
     there: bool [N], whether each column exists; with WHOLE, all columns do. seen: bool [M, N], the columns that each
-    row sees; without MASKED, it sees all of them.
+    row sees; without MASKED, each row sees all columns.
     """
     full: tl.constexpr = WHOLE and HEAD == BLOCK_D
     scores = _scores(q, q_at, real, key_at, there, full, HEAD, BLOCK_D, CHUNK) * scale
@@ -226,12 +227,12 @@ def _parts_kernel(
     HEAD: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     CHUNK: tl.constexpr, WINDOWED: tl.constexpr, CAPPED: tl.constexpr,
 ):  # fmt: skip
-    """One program per block of rows, part of the columns, and pair of sequence and KV head. It computes the attention
-    of BLOCK_M packed rows to one part of the columns.
+    """Each program computes the attention of BLOCK_M packed rows to one part of the columns. Axis 0 of the launch
+    counts the blocks of packed rows, axis 1 the parts, and axis 2 the pairs of a sequence and a KV head.
 
-    Packed row m is query row m % rows of query head m // rows, counted within the group of the KV head. The first part
-    is the tree, and the other parts are those of the prefix. The program writes the normalised output for its part, and
-    the part's log-sum-exp (base 2).
+    The packed rows of a KV head are the rows of all query heads that share it: packed row m is row m % rows of the
+    query head with the number m // rows among these heads. Part 0 is the tree, and the other parts are those of the
+    prefix. The program writes the normalised output for its part, and the part's log-sum-exp (base 2).
     """
     part = tl.program_id(1) - 1
     sequence = (tl.program_id(2) // kv_heads).to(tl.int64)
@@ -306,8 +307,8 @@ def _join_kernel(
     partial, logs, sinks, out, heads, rows, parts,
     HEAD: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_P: tl.constexpr, SINKS: tl.constexpr,
 ):  # fmt: skip
-    """One program per sequence, head and row. It writes the mean of the parts' outputs, weighted by the parts' shares
-    of the softmax mass."""
+    """Each program joins the parts for one row of one head of one sequence. It writes the mean of the parts' outputs,
+    weighted by the parts' shares of the softmax mass."""
     flat = tl.program_id(0).to(tl.int64)
     row = flat % rows
     head = flat // rows % heads

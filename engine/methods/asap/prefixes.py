@@ -42,9 +42,9 @@ class Prefixes(Store):
         self._seen[prefix] = (p, mass)
 
     def bounds(self) -> dict[Prefix, float]:
-        """Return, for each prefix, an upper bound of the probability that a valid text follows it (Park et al.'s c).
-        The bound is the sum of p(v) * bound(prefix + v) over the tokens v that the constraint allows next; a prefix
-        that is not stored has the bound 1."""
+        """Return, for each prefix, an upper bound on the probability that a text with this prefix becomes valid (Park
+        et al.'s c). The bound is the sum of p(v) * bound(prefix + v) over the tokens v that the constraint allows next;
+        a prefix that is not stored has the bound 1."""
         bounds: dict[Prefix, float] = {}
         lost: defaultdict[Prefix, float] = defaultdict(float)
         for prefix in sorted(self._seen, key=len, reverse=True):
@@ -66,12 +66,14 @@ class Weights:
                 self._below[prefix[:-1]][prefix[-1]] = bound
 
     def below(self, prefix: Prefix) -> dict[int, float]:
-        """Return token -> bound, for those tokens after this prefix with which the bound is below 1."""
+        """Return token -> bound of the prefix that this prefix and the token make, for those tokens with which the
+        bound is below 1."""
         return self._below.get(prefix, {})
 
     def weighed(self, p: Tensor, prefixes: Iterable[Prefix]) -> Tensor:
-        """Multiply the laws p [R, V] after R prefixes by the bounds of their tokens, and scale each row to sum to 1;
-        float64. Row i of p is the law after prefix i. A row that would become 0 everywhere stays as it is."""
+        """Multiply the probability of each token by a bound, and scale each row to sum to 1; float64. p: [R, V]; row i
+        is the law after the i-th of the R prefixes. The bound of a token in row i is the bound of the prefix that
+        prefix i and the token make. A row that would become 0 everywhere stays as it is."""
         p = p.double()
         for row, prefix in enumerate(prefixes):
             below = self.below(prefix)

@@ -6,13 +6,14 @@ tokens that spell the bytes drawn so far; the last token of a cover may spell fu
 law, the ordinary rule can judge it by p / q (``engine.methods.bytewise.rule``). OmniDraft, in contrast, compares whole
 tokens, which both vocabularies must have.
 
-As in a beam search, the draft model is not run on improbable covers. So q is not exactly the draft model's own law of
-the next byte. It need not be: q only has to be the law from which the byte is drawn.
+The draft model is not run on improbable covers, which a beam search would drop, too. So q is not exactly the draft
+model's own law of the next byte. It need not be: q only has to be the law from which the byte is drawn.
 
-The nodes of the tree are tokens of the target. A prefix of the byte string gets a node if an earlier node, or the root,
-and one more token of the target spell it; of several ways, the one with the fewest tokens is taken. Whether a prefix
-has a node depends on the bytes of the prefix alone, so it is known before the next byte is drawn. If it depended on
-later bytes, these bytes would no longer have the law by which they are judged.
+The nodes of the tree are tokens of the target. The path to a node spells a prefix of the byte string. A prefix gets a
+node if it consists of the bytes of an earlier node's path (of no bytes for the root) and of one more token of the
+target; if there are several such paths, the one with the fewest tokens is taken. Whether a prefix has a node depends on
+the bytes of the prefix alone, so it is known before the next byte is drawn. If it depended on later bytes, these bytes
+would no longer have the law by which they are judged.
 """
 
 from __future__ import annotations
@@ -72,8 +73,8 @@ class BytewiseDrafter(Drafter):
         self._text: list[int] = []  # the context in the draft's tokens
         self._count = 0  # number of context tokens that ``_text`` has
         self._read: dict[tuple[int, int], int] = {}
-        """Numbers of the draft model's tokens over which the draft model was run in this step: (number of the token
-        before, token) -> number of the token."""
+        """(number of the token before, token) -> number of the token, for the tokens over which the draft model was run
+        in this step. The tokens are numbered from 0 in the order of these runs."""
 
     def propose(self, context, max_depth):
         self._text += self._spelling.spelled(context[self._count :])
@@ -112,8 +113,9 @@ class BytewiseDrafter(Drafter):
         return list(self._draft.strings[likeliest(law)])
 
     def _open(self, covers: Covers, ended: list[Ended]) -> list[Tensor]:
-        """Run the draft model on the last tokens of these covers, and open the place after each of these tokens, where
-        the next token begins. Returns for each cover the law of its next token."""
+        """Let the covers go on with a next token: run the draft model over the last token of each cover, and give
+        ``covers`` the law of the token after it. ended: covers whose last token ends with the last byte drawn so far.
+        Returns, for each cover, the law of its next token."""
         if not ended:
             return []
         places, tokens = [cover.place for cover in ended], [cover.token for cover in ended]

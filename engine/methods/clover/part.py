@@ -1,16 +1,17 @@
-"""Clover's heads: one small recurrent cell drafts token by token, from the output of a block that attends to the whole
-text.
+"""Clover's heads: a small recurrent cell drafts one token after another, from the output of a block that attends to the
+whole text.
 
 Xiao et al., Clover: Regressive Lightweight Speculative Decoding with Sequential Knowledge (2024), with the order and
 the projections of Clover-2 (2024). For each token over which the target has run, an attention decoder combines the
 target's last state, after the final norm, with the embedding of the next token. The augmenting block, layers of the
-target's kind, runs over the results. Its output at position t depends on the tokens up to t + 1; from this output head
-0 predicts the token at t + 2. Every further head is the same cell: it combines the hidden state of the head before it
-(the regressive connection) with the embedding of the token drafted last.
+target's kind, runs over the rows that the decoder returns. The block's output at position t depends on the tokens up to
+t + 1. From the block's output at position t, head 0 predicts the token at t + 2. Every further head is the same cell:
+it combines the hidden state of the head before it (the regressive connection) with the embedding of the token that the
+head before it drafted.
 
-The attention decoder has a single key, so its weight is a cosine: in each attention head it computes x + v(y) *
-cos(q(norm(x)), k(y)). All logits come from the target's head, and the rows of that head serve as the embeddings, as in
-the paper's code.
+The attention decoder combines a row x with an embedding y. It attends to y alone, so its weight is not a softmax over
+several keys but a cosine: in each attention head it computes x + v(y) * cos(q(norm(x)), k(y)). All logits come from the
+target's head, and the rows of that head serve as the embeddings, as in the paper's code.
 
 Letters in shapes: S texts, R rows, H hidden size, V vocabulary.
 """
@@ -32,7 +33,8 @@ USUAL_HEADS = 5  # as in the paper's code; the cell itself fixes no number
 
 
 class AttentionDecoder(nn.Module):
-    """Adds the weighted value of a token's embedding y to a row x."""
+    """Adds to a row x the value of a token's embedding y, weighted by how well the row's query and the embedding's key
+    agree."""
 
     def __init__(self, width: int, heads: int, eps: float) -> None:
         super().__init__()
@@ -118,7 +120,8 @@ class CloverHeads(HeadsPart):
         """Map the target's features [S, R, H] and the embeddings [S, R, H] of the tokens after them to the block's rows
         [S, R, H].
 
-        cache: the keys and values of earlier rows in the augmenting block; those of the new rows are added.
+        cache: the keys and values of earlier rows in the augmenting block; the keys and values of the new rows are
+        added to it.
         """
         rows = self.extract(features, following)
         output = self.augmenting(
@@ -127,8 +130,8 @@ class CloverHeads(HeadsPart):
         return output.last_hidden_state
 
     def next(self, hidden: Tensor, embedding: Tensor) -> Tensor:
-        """Return the hidden state [..., H] of the next head, from the hidden state of the head before it and the
-        embedding of the token that this head drafted."""
+        """Return the hidden state [..., H] of the next head. hidden: the hidden state of the head before it. embedding:
+        the embedding of the token that the head before it drafted."""
         return self.decoder(hidden, embedding)
 
     def spoken(self, hidden: Tensor, embedding: Tensor | None = None) -> Tensor:

@@ -2,8 +2,9 @@
 
 Zhou et al., DistillSpec: Improving Speculative Decoding via Knowledge Distillation (ICLR 2024). The paper's two choices
 are options here. The first is the share of on-policy batches. In such a batch the draft model is given a prefix of each
-training window and samples the rest; the target gives its distributions at the sampled tokens. The second is the
-divergence that is the loss. The other batches alternate between text that the target wrote and the corpora.
+training window and samples the rest; the target gives its distributions at the sampled tokens. The batches that are not
+on-policy alternate between text that the target wrote and the corpora. The second choice is the divergence that is the
+loss.
 """
 
 import torch

@@ -1,9 +1,10 @@
 """Trains a Falcon cell by coupled sequential glancing distillation.
 
-A window goes through the cell twice. In the first pass all pairs of feature and token are the true ones. The pairs of
-the second pass are the features that the first pass predicted, with the tokens that the head gives for them. Only one
-run of pairs is true in the second pass, too (the *glanced* run); it is the longer, the more tokens were wrong in the
-first pass. So the cell learns to continue from its own blocks, and how a token of a block depends on the token before.
+A window goes through the cell twice. In the first pass all pairs of feature and token are the true ones. In the second
+pass, most pairs are the features that the first pass predicted, with the tokens that the head gives for them. True
+pairs in the second pass are only the first k, which no row predicts, and one run of neighbouring pairs (the *glanced*
+run). The more tokens were wrong in the first pass, the longer the glanced run is. So the cell learns to continue from
+its own blocks, and how a token of a block depends on the token before.
 
 Three things differ from the paper. The first pass also enters the loss, because every draft begins with true pairs. The
 glanced share does not fall with the epochs but stays at the paper's mean. Where in the text the blocks begin differs
@@ -45,8 +46,8 @@ def new_cell(target, text_config, block_size: int) -> FalconCell:
 
 
 def through(cell: FalconCell, states: Tensor, embedded: Tensor, offset: int) -> Tensor:
-    """Run the cell over pairs [S, P, H] of features and embedded tokens; return states [S, P, H], of which row i stands
-    for feature i + k. offset: how many rows the first block has less than the other blocks."""
+    """Run the cell over pairs [S, P, H] of features and embedded tokens; return states [S, P, H], of which row i
+    predicts feature i + k. offset: by how many rows the first block is shorter than the other blocks."""
     rows, _ = cell.listen(states, embedded, None)
     block = (torch.arange(rows.shape[1], device=rows.device) + offset) // cell.block_size
     relaxed = block[:, None] >= block[None, :]
@@ -93,9 +94,10 @@ def block_loss(
 
 
 def glances(wrong: Tensor, index: int, share: float = GLANCED) -> Tensor:
-    """Return which pairs of the second pass are true, bool [S, P]: one run in each window. A run's length is ``share``
-    times the number of wrong tokens in the window. wrong: bool [S, P], whether the first pass gave a wrong token for
-    the pair. index: the number of the batch."""
+    """Choose the glanced run of each window at random. Returns bool [S, P - k], for the pairs after the first k: True
+    for the pairs of the glanced run, which are true in the second pass, too. The run has ``share`` times as many pairs
+    as the window has wrong tokens. wrong: bool [S, P - k], whether the first pass gave a wrong token for the pair.
+    index: the number of the batch, which decides where the runs begin."""
     length = (share * wrong.sum(-1)).round().long()
     drawn = torch.rand(len(wrong), generator=torch.Generator().manual_seed(index)).to(length.device)
     begin = (drawn * (wrong.shape[1] - length + 1)).long()
@@ -124,8 +126,8 @@ def _missed(
 def accepted(
     cell: FalconCell, features: Tensor, tokens: Tensor, embedding: Borrowed, head: Borrowed
 ) -> Tensor:
-    """Return, for each token as the root, how many tokens of one greedy block match the text, int64 [S, T]; 0 while the
-    text is shorter than a block. tokens: greedy text of the target."""
+    """Return, for each token as the root, how many tokens of one greedy block after it match the text, int64 [S, T]; 0
+    for the first k tokens, which have no whole block before them. tokens: greedy text of the target."""
     size, length = cell.block_size, tokens.shape[1]
     lengths = torch.zeros_like(tokens)
     embedded = embedding(tokens[:, 1:])

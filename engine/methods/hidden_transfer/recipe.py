@@ -60,9 +60,11 @@ class TransferStudent(ProbeStudent):
 
 
 class _Reading:
-    """Runs pseudo states through the target's layers. The target has run over the texts before, and their keys and
-    values are in the cache. For each place there is one pseudo state after every token whose position is in
-    ``asked``."""
+    """Runs pseudo states through the target's layers. The caller must have run the target over the windows, so that the
+    keys and values of the windows' tokens are in ``cache``. The pseudo states are ordered by place: first those of
+    place 0, one after each token whose position is in ``asked``, then those of place 1 after the same tokens, and so
+    on. A pseudo state sees the text up to the token that it follows, itself, and the pseudo states of earlier places
+    after the same token."""
 
     def __init__(self, target, cache, tokens: Tensor, asked: Sequence[int], places: int) -> None:
         self._target, self._cache, self._windows = target, cache, len(tokens)
@@ -76,8 +78,9 @@ class _Reading:
         self._sees, self._length = torch.cat([before, own & earlier], -1), length
 
     def through(self, rows: Tensor, layers: Layers, head: bool = False) -> Tensor:
-        """Run pseudo states [S, R, H] through these layers. Returns their states [S, R, H] after the layers, or with
-        ``head`` their logits [S, R, V]."""
+        """Run pseudo states [S, R, H] through these layers. rows: the states of all pseudo states of one or more
+        places, from place 0 on. Returns their states [S, R, H] after the layers, or with ``head`` their logits [S, R,
+        V]."""
         count, view = rows.shape[1], view_of(self._target, layers)
         sees = self._sees[:count, : self._length + count]
         output = (view if head else decoder_of(view))(

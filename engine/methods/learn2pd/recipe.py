@@ -1,9 +1,11 @@
-"""Trains the filter of Learn2PD, which predicts which places of a block the diffusion drafter already has right.
+"""Trains the filter of Learn2PD, which predicts for each place of a block whether the diffusion drafter's token there
+is right.
 
-The paper's recipe: the drafter fills blocks like an oracle that fills exactly the right places in each pass (Extremely
-Greedy Parallel), and the filter learns the oracle's choice from the confidences alone, by binary cross-entropy. In the
-paper a token is right if it equals the diffusion model's own final token. Here it is right if it equals the token of
-the target's text, because a draft is kept where it equals the target's token.
+The paper's recipe: in each pass over a block, an oracle chooses which places are filled. It knows which tokens are
+right, and chooses exactly the places that have a right one (Extremely Greedy Parallel). The filter learns the oracle's
+choice from the confidences alone, by binary cross-entropy. In the paper a token is right if it equals the diffusion
+model's own final token. Here it is right if it equals the token of the target's text, because a drafted token is kept
+where it equals the target's token.
 
 Letters in shapes: S windows, T tokens of a window, A blocks of a window, L places of a block after its root.
 """
@@ -39,7 +41,7 @@ class Pass(NamedTuple):
 
 
 Choose = Callable[[Pass], Tensor]
-"""Returns which places are right, bool [S, A, L], or how likely each of them is to be right."""
+"""A function that returns, for a pass, which places it takes to be right, bool [S, A, L]."""
 
 
 class FilterStudent(Student):
@@ -82,9 +84,9 @@ class FilterStudent(Student):
     def graded(
         self, part: UnmaskingFilter, lesson: Lesson
     ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Yield, for each pass of the oracle over random blocks, three tensors [S, A, L]: the filter's log-odds, which
-        places are right, and which places enter the loss: those that are still masked, in parts of the text that enter
-        the loss."""
+        """Yield three tensors [S, A, L] for each pass that the oracle steers over random blocks: the filter's log-odds,
+        which places are right, and which places enter the loss. A place enters the loss if it is still masked and if
+        its token in the text enters the loss."""
         size = self.denoiser.config.block_size
         anchors = random_anchors(*lesson.tokens.shape, BLOCKS, size, lesson.index)
         anchors = anchors.to(lesson.tokens.device)
@@ -96,8 +98,8 @@ class FilterStudent(Student):
     @torch.no_grad()
     def passes(self, lesson: Lesson, anchors: Tensor, choose: Choose) -> Iterator[Pass]:
         """Yield the denoising passes over the blocks after these roots. anchors: int64 [S, A], the positions of the
-        roots. After each pass, every masked place is filled for which ``choose`` gives True or more than 0.5; in a
-        block with no such place, the surest masked place is filled."""
+        roots. After each pass, every masked place is filled for which ``choose`` returns True; in a block without such
+        a place, the masked place with the highest confidence is filled."""
         config, embedding = self.denoiser.config, self.target.get_input_embeddings()
         head = self.target.get_output_embeddings()
         shape = (*anchors.shape, self.places)
@@ -117,15 +119,16 @@ class FilterStudent(Student):
             tokens, filled = torch.where(now, seen.tokens, tokens), filled | now
 
     def behind(self, anchors: Tensor, rows: Tensor) -> Tensor:
-        """Return, for each root, the next L entries of ``rows`` [S, T], as a tensor [S, A, L]. Entries beyond the end
-        of the text are -1 or False."""
+        """Return the L entries of ``rows`` [S, T] after each root, as a tensor [S, A, L]. Entries beyond the end of the
+        text are -1 or False."""
         padded = F.pad(rows, (0, self.places), value=False if rows.dtype == torch.bool else -1)
         places = anchors[..., None] + torch.arange(1, self.places + 1, device=anchors.device)
         return padded.gather(1, places.flatten(1)).view(places.shape)
 
     @torch.no_grad()
     def accepted(self, part: UnmaskingFilter, lesson: Lesson) -> Tensor:
-        """Return the accepted lengths with the drafter's default threshold and as many passes as in training; the last
+        """Return, for each token as the root, how many drafted tokens are right before the first wrong one, int [S, T].
+        The blocks are drafted with the drafter's default threshold and with as many passes as in training; the last
         pass fills all remaining places."""
 
         def choose(seen: Pass) -> Tensor:

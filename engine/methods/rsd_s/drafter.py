@@ -20,20 +20,25 @@ class RSDBeam(LevelDrafter):
     """Each level keeps the W sequences with the highest Gumbel-perturbed log-probabilities. The perturbed values of a
     node's children are conditioned so that their maximum is the node's own perturbed value.
 
-    Instead of Gumbel noise, the search here uses discrete draws of the same law. Minus a perturbed log-probability is
-    the logarithm of the time at which an exponential clock rings, where the rate of the clock is the q of the sequence.
-    A node rings when the earliest of its children rings. So the beam of a level is the first W sequences that ring, in
-    this order. Exponential clocks are memoryless. Therefore, given the ordered beam of the level above, the next
-    sequence to ring is of one of two kinds. Either it is another child of a node that has already rung; the rate of
-    this event is the q that is left under that node. Or it is the first child of the next node in the beam; the rate of
-    this event is the q under all nodes that have not rung. Then the child is drawn from the q that is left under its
-    parent. ``Race`` makes these draws. Every tree has the same probability as in the paper's recursion with truncated
-    Gumbels, but no noise has to be drawn for a whole vocabulary.
+    The search here makes discrete draws with the same law, instead of drawing Gumbel noise. Think of an exponential
+    clock for each sequence, whose rate is the draft model's probability q of the sequence. The logarithm of the time at
+    which the clock rings has the law of the perturbed log-probability with its sign changed. So the sequences with the
+    highest perturbed values are those whose clocks ring first. A node rings when the earliest of its children rings. So
+    the beam of a level is the first W sequences that ring, in this order.
 
-    The drafter is exact with rejection sampling. The number of a node's children depends on drawn values. But whether
-    the j-th child stays in the beam depends only on the time at which the child rings, and this time is independent of
-    the child's token. Given the earlier siblings, and given that the child exists, its token is a draw from q without
-    the tokens of these siblings.
+    Exponential clocks are memoryless. Therefore, given the ordered beam of the level above, the next sequence that
+    rings is of one of two kinds. The first kind: the sequence is another child of a node that has already rung. This
+    event has as its rate the q of all children of that node that have not rung. The second kind: the sequence is the
+    first child to ring of a node that has not rung; that node is the next one in the beam. This event has as its rate
+    the q of all nodes of the level above that have not rung, whether the beam holds them or not. In both cases the
+    child is then drawn from the q of those children of its parent that have not rung. ``Race`` makes these draws. Every
+    tree has the same probability as in the paper's recursion with truncated Gumbels, but no noise has to be drawn for a
+    whole vocabulary.
+
+    The drafter is exact with rejection sampling, although the number of a node's children depends on drawn values. The
+    reason is that whether the j-th child stays in the beam depends only on the time at which the child rings, and this
+    time is independent of the child's token. Given the earlier siblings, and given that the child exists, its token is
+    a draw from q without the tokens of these siblings.
 
     In greedy decoding this is beam search, judged one-hot.
     """
@@ -131,8 +136,8 @@ class Beam:
 
 
 class Race:
-    """The exponential clocks of one level, as ``RSDBeam`` explains them. The nodes of the beam above ring in the order
-    of the beam."""
+    """The exponential clocks of one level, as ``RSDBeam`` explains them. The nodes in the beam of the level above ring
+    in the order of that beam."""
 
     def __init__(self, beam: Sequence[Beam], q: Tensor) -> None:
         """beam: the sequences of the level above, in the order in which they rang. q: [len(beam), V], the draft model's
@@ -142,8 +147,9 @@ class Race:
         self._rung = 0
 
     def weights(self) -> Tensor:
-        """Return float64 [R + 1]: the probability left under each of the R nodes that have rung, and in the last entry
-        the probability of all nodes that have not rung. The last entry is missing once all nodes have rung."""
+        """Return float64 [R + 1]. The first R entries belong to the R nodes of the beam that have rung: the probability
+        of each node's children that have not rung. The last entry is the probability of all nodes of the level above
+        that have not rung; it is missing if every node of the beam has rung."""
         rung = [
             share * float(left.sum())
             for share, left in zip(self._shares[: self._rung], self._left, strict=False)
@@ -153,7 +159,8 @@ class Race:
         return torch.tensor(rung, dtype=torch.float64)
 
     def left(self, place: int) -> Tensor:
-        """Return q [V] without the tokens already drawn, under the node ``place``, and record that this node has rung.
-        The caller must set the entry of the token that it draws to 0."""
+        """Return the draft model's law q [V] after the node with the index ``place`` in the beam, with 0 for the tokens
+        already drawn there, and record that this node has rung. The caller must set the entry of the token that it
+        draws to 0."""
         self._rung = max(self._rung, place + 1)
         return self._left[place]
