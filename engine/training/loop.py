@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import cache
+from math import inf
 from pathlib import Path
 
 import torch
@@ -79,24 +81,28 @@ def rate_scale(
     return floor + (1 - floor) * (1 - progress) / (1 - decay_from)
 
 
+@cache
 def pick_precision(device: str = "cpu") -> torch.dtype:
     """bfloat16 on a GPU, and on a processor for which a short measurement finds bfloat16 at least ``WORTH`` times as
     fast as float32; otherwise float32."""
     if device == "cuda":
         return torch.bfloat16
-    faster = _seconds(torch.float32, device) / _seconds(torch.bfloat16, device)
-    return torch.bfloat16 if faster > WORTH else torch.float32
+    whole = _seconds(torch.float32, device)
+    half = _seconds(torch.bfloat16, device, hopeless=10 * whole)
+    return torch.bfloat16 if whole > WORTH * half else torch.float32
 
 
-def _seconds(dtype: torch.dtype, device: str) -> float:
-    """The shortest of twelve timings of a matrix product in this number type, in seconds."""
+def _seconds(dtype: torch.dtype, device: str, hopeless: float = inf) -> float:
+    """The shortest of twelve timings of a matrix product in this number type, in seconds. No further product is timed
+    after one that takes longer than ``hopeless``: on a processor without bfloat16 arithmetic, a product in that type
+    can take a hundred times as long as in float32."""
     a, b = (torch.randn(*shape, device=device).to(dtype) for shape in ((1024, 384), (384, 1024)))
-    best = float("inf")
-    for _ in range(12):
+    timings: list[float] = []
+    while len(timings) < 12 and max(timings, default=0.0) < hopeless:
         start = time.perf_counter()
         torch.mm(a, b)
-        best = min(best, time.perf_counter() - start)
-    return best
+        timings.append(time.perf_counter() - start)
+    return min(timings)
 
 
 def fit(

@@ -47,6 +47,23 @@ def test_resumed_loop_equals_uninterrupted(tmp_path, monkeypatch, precision):
     assert torch.equal(run("a", [1.0]), run("b", [0.4, 1.0]))
 
 
+@pytest.mark.parametrize(
+    "half, picked, timed",
+    [(100.0, torch.float32, 1), (0.9, torch.float32, 12), (0.5, torch.bfloat16, 12)],
+)
+def test_half_precision_is_timed_only_as_long_as_it_may_pay(monkeypatch, half, picked, timed):
+    clock, products = [0.0], []
+
+    def product(a, b):
+        products.append(a.dtype)
+        clock[0] += half if a.dtype == torch.bfloat16 else 1.0
+
+    monkeypatch.setattr(torch, "mm", product)
+    monkeypatch.setattr(loop.time, "perf_counter", lambda: clock[0])
+    assert loop.pick_precision.__wrapped__("cpu") == picked
+    assert products.count(torch.bfloat16) == timed
+
+
 def test_a_gradient_that_overflows_changes_nothing_and_ten_in_a_row_end_the_training(tmp_path):
     def trained(overflows: set[int], tokens: int = 160) -> torch.Tensor:
         torch.manual_seed(0)
