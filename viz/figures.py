@@ -93,7 +93,7 @@ def acceptance_by_depth(trace: Trace) -> go.Figure:
         )
     drawn.update_xaxes(dtick=1)
     drawn.update_yaxes(range=[0, 1.05])
-    _note(drawn, "every draft reaches depth 1, few reach the deeper ones")
+    _note(drawn, "each depth is reached by fewer drafts")
     return drawn
 
 
@@ -118,7 +118,7 @@ def p_against_q(
     target's likeliest token decided, and not p against q."""
     drawn = figure("Target against draft, every judged token", "q (draft)", "p (target)", key=True)
     if greedy:
-        _note(drawn, "temperature 0: only the target’s favourite is kept")
+        _note(drawn, "temperature 0: the favourite is kept")
     else:
         drawn.add_scatter(
             name="p = q",

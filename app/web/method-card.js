@@ -72,8 +72,8 @@ export function methodCard(method, families, watchIt) {
       el("span", { class: "pg-method-line", text: method.mechanism }),
       el("span", { class: "pg-method-kind" },
         el("span", { text: method.family === method.kind ? family : `${family} · ${method.kind}` }),
-        ...TAGS[method.exactness].map((word) => el("span", { class: "pg-tag", "data-tag": word,
-          text: word === "lossy" && method.exactness === "both" ? "lossy by its own rule" : word })),
+        ...TAGS[method.exactness].map((word) => el("span", { class: "pg-tag", "data-tag": word, text: word },
+          word === "lossy" && method.exactness === "both" && el("span", { text: " by its own rule" }))),
         method.needs_training && el("span", { class: "pg-tag", text: "trained" }))),
     body);
   return card;

@@ -220,7 +220,7 @@ def test_a_writer_that_is_killed_leaves_whole_lines(tmp_path, monkeypatch):
         step(runner)
         time.sleep(0.005)
         assert time.monotonic() < until and not pipe.broken
-        # beside other tests, which leave no processor idle, it would not run at its own priority
+        # beside other tests, which leave no processor idle, the writer would not run at its own priority
         with suppress(OSError):
             os.sched_setscheduler(pipe._process.pid, os.SCHED_OTHER, os.sched_param(0))
             os.setpriority(os.PRIO_PROCESS, pipe._process.pid, 0)
