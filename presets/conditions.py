@@ -29,6 +29,11 @@ CONDITION = re.compile(
 )
 
 
+class Missing(UserError):
+    """The error for an example, a race or a card that a text names and that is not here. Its method may have been
+    removed."""
+
+
 def holds(condition: str, name: str, traces: Mapping[str, Trace] | None = None) -> bool:
     """Return whether the condition is true of this example's finished trace or race.
 
@@ -57,12 +62,12 @@ def figure(asked: str, name: str, traces: Mapping[str, Trace] | None = None) -> 
 
 @cache
 def finished(name: str) -> Mapping[str, Trace]:
-    """Return lane -> finished trace of an example or race; the lane of a single run is "". Raises UserError if an
-    example has no finished trace."""
+    """Return lane -> finished trace of an example or race; the lane of a single run is "". Raises Missing if an example
+    has no finished trace."""
     if any(race.name == name for race in races()):
         return {lane: read_trace(text) for lane, text in race_traces(name).items()}
     if not trace_file(name).exists():
-        raise UserError(f"There is no finished run of {name!r}.")
+        raise Missing(f"There is no finished run of {name!r}.")
     return {"": read_trace(trace_text(name))}
 
 

@@ -16,6 +16,7 @@ from engine.trace.writing import write_lines
 from presets.lessons import entries, lesson
 from presets.lessons.front import read_front
 from presets.lessons.quiz import quiz
+from presets.lessons.reading import TEACHER, titled
 from presets.lessons.text import blocks
 from tools.cells import Cell, cells_of, code, markdown, written
 
@@ -139,11 +140,14 @@ def _quiz(page: str) -> list[Cell]:
 def _screens(text: str, screens: list[dict], page: str, here: str) -> Iterator[Cell]:
     """Yield the cells of a lesson's text. An instrument stands where its author wrote it, below the questions about
     it."""
-    lines, pending, place = text.split("\n"), [], -1
+    places = {screen["title"]: screen["id"] for screen in screens} | {TEACHER: ""}
+    lines, pending, title = text.split("\n"), [], TEACHER
     for block in blocks(text):
         if block.type == "heading" and block.tag == "h2":
-            place += 1
-        screen = screens[place]["id"] if place < len(screens) else ""
+            title = titled(block)
+        if title not in places:
+            continue  # the screen is left out
+        screen = places[title]
         if block.type == "fence" and block.info:
             if pending:
                 yield markdown("\n\n".join(pending))

@@ -7,17 +7,19 @@ from presets.lessons import entries, lesson
 
 
 def untrue_claims() -> Iterator[str]:
-    """Yield one line for each claim that is not true, each question whose answer is too close, and each invalid lesson.
+    """Yield one line for each claim that is not true, each question whose answer is too close, each screen that is left
+    out, and each invalid lesson.
 
     A lesson becomes invalid if a question no longer has an answer, or a moment that it shows no longer occurs.
     """
     for entry in entries():
         try:
-            screens = lesson(entry.name)["screens"]
+            content = lesson(entry.name)
         except UserError as error:
             yield str(error)
             continue
-        for screen in screens:
+        yield from content["left_out"]
+        for screen in content["screens"]:
             for question in directives_of(screen, "predict"):
                 if question.get("close"):
                     place = f"{entry.path.name}, “{screen['title']}”"

@@ -13,7 +13,7 @@ from engine.methods import drafters
 from presets import cards, examples, races
 from presets.checked import checked
 from presets.checking import check
-from presets.conditions import figure, finished, holds
+from presets.conditions import Missing, figure, finished, holds
 from presets.lessons.expert_passes import expert_passes
 from presets.lessons.moments import moment
 from presets.lessons.numbers import written
@@ -70,7 +70,7 @@ def _race(place: str, given: dict) -> dict:
     """Return the instrument that shows a finished race."""
     _checked(place, given, {"example": str, **SHOWN}, ("example",))
     if all(race.name != given["example"] for race in races()):
-        raise unknown("race", given["example"], [race.name for race in races()])
+        raise Missing(str(unknown("race", given["example"], [race.name for race in races()])))
     finished(given["example"])
     return {**given, **_shown(given)}
 
@@ -181,7 +181,7 @@ def _figure(place: str, given: dict) -> dict:
     _checked(place, given, {"method": str, **SHOWN}, ("method",))
     drawn = {key: card.figure for key, card in cards().items() if card.figure}
     if given["method"] not in drawn:
-        raise unknown("method with a figure", given["method"], drawn)
+        raise Missing(str(unknown("method with a figure", given["method"], drawn)))
     return {**given, **_shown(given), "exhibits": drawn[given["method"]]}
 
 
@@ -269,7 +269,7 @@ def _checked(place: str, given: dict, fields: dict, required: tuple[str, ...]) -
 
 def _example(name: str) -> str:
     if name not in examples():
-        raise unknown("example", name, examples())
+        raise Missing(str(unknown("example", name, examples())))
     return name
 
 

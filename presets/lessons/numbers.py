@@ -9,7 +9,7 @@ import re
 
 from engine.errors import UserError
 from presets import cards
-from presets.conditions import figure, finished
+from presets.conditions import Missing, figure, finished
 from presets.lessons.passes import prices
 
 ASKED = re.compile(r"(?P<figure>[\w.-]+) of (?P<example>[\w-]+)(?: (?P<form>%|\d))?")
@@ -43,7 +43,9 @@ def _price(name: str, key: str) -> float:
     """Return a cost of a lossy method from its card. name: a field of ``engine.trace.price.Price``. Raises
     UserError."""
     card = cards().get(key)
-    if card is None or name not in card.price:
+    if card is None:
+        raise Missing(f"There is no card {key!r}.")
+    if name not in card.price:
         raise UserError(f"No card {key!r} has the price {name!r}.")
     return card.price[name]
 

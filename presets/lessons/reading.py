@@ -9,6 +9,7 @@ from markdown_it.tree import SyntaxTreeNode
 
 from engine.errors import UserError, unknown
 from presets import cards
+from presets.conditions import Missing
 from presets.lessons import directives
 from presets.lessons.formulas import symbols_in
 from presets.lessons.front import read_front
@@ -20,28 +21,34 @@ FEWEST_QUESTIONS = 3
 
 
 def read_lesson(path: Path) -> dict:
-    """Return {"screens", "teacher", "goals", "reading", "symbols", "examples", "races"} of a lesson.
+    """Return {"screens", "teacher", "goals", "reading", "symbols", "examples", "races", "left_out"} of a lesson.
 
     teacher: the notes for teachers, as nodes. reading: the cards for further reading. symbols: symbol in a formula ->
-    its meaning. examples, races: names of the runs and races on the screens. Raises UserError, one sentence that names
-    the file and the screen.
+    its meaning. examples, races: names of the runs and races on the screens. left_out: a sentence for each screen
+    or card that is left out because an example, a race or a method that it shows is not here. Raises UserError, one sentence that
+    names the file and the screen.
     """
     front, text = read_front(path)
     place, screens, teacher = f"The lesson {path.name}", [], []
+    left_out = [
+        f"{place}: {unknown('method', key, cards())}" for key in front.methods if key not in cards()
+    ]
     for title, content in _sections(place, text):
         try:
             if title == TEACHER:
                 teacher = [node for block in content for node in of_block(block)]
             else:
                 screens.append(_screen(title, content))
+        except Missing as error:
+            left_out.append(f"{place}, “{title}”: {error}")
         except UserError as error:
             raise UserError(f"{place}, “{title}”: {error}") from None
     questions = [node for screen in screens for node in screen["text"] if _predicts(node)]
-    if len(questions) < FEWEST_QUESTIONS:
+    if len(questions) < FEWEST_QUESTIONS and not left_out:
         raise UserError(
             f"{place} asks {len(questions)} questions; it takes {FEWEST_QUESTIONS} at least."
         )
-    if not teacher:
+    if not teacher and not left_out:
         raise UserError(f"{place} has no section “{TEACHER}”.")
     for number, node in enumerate(questions):
         node["directive"]["number"] = number
@@ -49,9 +56,10 @@ def read_lesson(path: Path) -> dict:
         "screens": screens,
         "teacher": teacher,
         "goals": list(front.goals),
-        "reading": [_card(key) for key in front.methods],
+        "reading": [_card(key) for key in front.methods if key in cards()],
         "symbols": _explained(place, symbols_in(screens) | symbols_in(teacher)),
         **_needed(screens),
+        "left_out": left_out,
     }
 
 
@@ -60,12 +68,16 @@ def _sections(place: str, text: str) -> list[tuple[str, list[SyntaxTreeNode]]]:
     sections: list[tuple[str, list[SyntaxTreeNode]]] = []
     for block in blocks(text):
         if block.type == "heading" and block.tag == "h2":
-            sections.append((block.children[0].content.replace("'", "’"), []))
+            sections.append((titled(block), []))
         elif sections:
             sections[-1][1].append(block)
         else:
             raise UserError(f"{place} must begin with a heading, “## …”, after its head.")
     return sections
+
+
+def titled(heading: SyntaxTreeNode) -> str:
+    return heading.children[0].content.replace("'", "’")
 
 
 def _screen(title: str, content: list[SyntaxTreeNode]) -> dict:
@@ -112,8 +124,6 @@ def _needed(screens: list[dict]) -> dict:
 
 
 def _card(key: str) -> dict:
-    if key not in cards():
-        raise unknown("method", key, cards())
     card = cards()[key]
     return {"key": key, "title": card.title, "paper": card.paper, "example": card.example}
 

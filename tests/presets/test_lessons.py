@@ -129,7 +129,7 @@ def test_lanes_that_are_nearly_alike_are_told(monkeypatch, tmp_path):
         told = questions.question("Here", {**asked, "ask": "?", "then": "."})
         assert told["close"] == close and told["value"] == values.index(min(values))
     screen["text"].append({"directive": {"kind": "predict", "close": True, **asked}})
-    monkeypatch.setattr(claims, "lesson", lambda name: {"screens": [screen]})
+    monkeypatch.setattr(claims, "lesson", lambda name: {"screens": [screen], "left_out": []})
     assert "too close" in next(claims.untrue_claims())
 
 
@@ -175,6 +175,36 @@ def test_a_mistake_is_told_with_its_file(tmp_path, words):
     with pytest.raises(UserError, match=words) as told:
         read_lesson(written(tmp_path, BAD[words]))
     assert "01-toy.md" in str(told.value) and "\n" not in str(told.value)
+
+
+GONE = {
+    "a run": "```trace\nexample = 'gone'\n```\n\n",
+    "a race": "```race\nexample = 'gone'\n```\n\n",
+    "a figure": "```figure\nmethod = 'gone'\n```\n\n",
+    "a number": "It took `=steps of gone` steps.\n\n",
+    "a price": "It costs `=price.percent_alike of gone`.\n\n",
+    "a question": QUESTION.replace("story-chain", "gone"),
+}
+
+
+@pytest.mark.parametrize("shown", GONE.values(), ids=GONE)
+def test_a_screen_of_a_method_that_is_gone_is_left_out_and_told(tmp_path, monkeypatch, shown):
+    path = written(tmp_path, 3 * QUESTION + "## Two\n\n" + shown + "## Three\n\nMore.\n\n")
+    left = read_lesson(path)
+    assert [screen["id"] for screen in left["screens"]] == ["one", "three"]
+    assert left["examples"] == left["races"] == []
+    (told,) = left["left_out"]
+    assert "01-toy.md" in told and "“Two”" in told and "gone" in told
+    monkeypatch.setattr(claims, "lesson", lambda name: left)
+    assert told in untrue_claims()
+
+
+def test_a_card_that_is_gone_is_left_out_and_told(tmp_path):
+    path = written(tmp_path, 3 * QUESTION)
+    path.write_text(path.read_text("utf-8").replace('["chain"]', '["chain", "gone"]'), "utf-8")
+    left = read_lesson(path)
+    assert [card["key"] for card in left["reading"]] == ["chain"]
+    assert "gone" in left["left_out"][0]
 
 
 def test_html_is_text():
