@@ -36,7 +36,7 @@ def test_the_speed_is_answered_and_measured_beside_the_run_and_the_mean_tree_com
     assert not tick.is_visible() and "distribution of texts" in more.inner_text()
     visitor.choose_example(preset("edit-lookup").title)
     tick.wait_for()
-    why.get_by_text("13 tokens read at once").wait_for()
+    why.get_by_text("checking 13 tokens").wait_for()
     visitor.pick("dyspec")
     visitor.set_number("max_new_tokens", 16)
     assert visitor.run() == "done"

@@ -1,7 +1,7 @@
 // Is it faster? The run's speed against plain decoding as a bar, measured; the same on a GPU, projected; and why.
 /** @import { Checked, Glossary, Speed } from "./view-types.d.ts" */
 import { el, setAttributes, writeText } from "./base.js";
-import { duration, plural, shorten } from "./words.js";
+import { plural, shorten } from "./words.js";
 
 const times = (ratio, digits = 2) => `${ratio.toFixed(digits)}×`;
 
@@ -17,10 +17,15 @@ export function answer({ ratio, low, high }) {
   return ratio > 0.95 ? "No: just as fast" : `No: ${told} the speed`;
 }
 
-/** @type {(speed: Speed) => string} */
-const reason = ({ verify, rows, one, draft, machine }) =>
-  `Why: ${plural(Math.round(rows), "token")} read at once take ${duration(verify)}, one alone ${duration(one)}; ` +
-  `guessing ${duration(draft)}.${machine ? ` Recorded on ${shorten(machine, 24)}.` : ""}`;
+const rounded = (milliseconds) => milliseconds.toFixed(milliseconds < 100 ? 1 : 0);
+
+/**
+ * The costs of a step, all in milliseconds, and what it writes. gain: tokens a step.
+ * @type {(speed: Speed, gain: number) => string}
+ */
+const reason = ({ verify, rows, one, draft, machine }, gain) =>
+  `Why: ${rounded(draft)} ms guessing + ${rounded(verify)} checking ${plural(Math.round(rows), "token")} gives ` +
+  `${gain.toFixed(1)}; one alone: ${rounded(one)}.${machine ? ` Recorded on ${shorten(machine, 24)}.` : ""}`;
 
 /** A bar from 0 on, with a line where plain decoding is, and the range of what was measured. */
 function bar() {
@@ -42,9 +47,9 @@ function bar() {
 }
 
 /**
- * draw(checked, measuring): what is known, and whether more is to come.
+ * draw(checked, measuring, gain): what is known, whether more is to come, and the run's tokens a step.
  * @type {(glossary: Glossary) => { element: HTMLElement, why: HTMLElement,
- *   draw(checked: Checked | null, measuring: boolean): void }}
+ *   draw(checked: Checked | null, measuring: boolean, gain: number): void }}
  */
 export function speedLine(glossary) {
   const here = bar(), there = bar(), said = el("strong", {}), range = el("span", { class: "ds-speed-said" });
@@ -54,13 +59,13 @@ export function speedLine(glossary) {
     here.element, el("span", {}, said, range), ...gpu);
   return {
     element, why,
-    draw(checked, measuring) {
+    draw(checked, measuring, gain) {
       const speed = checked && checked.speed, projected = speed && speed.gpu;
       setAttributes(element, { "data-known": Boolean(speed), hidden: !speed && !measuring });
       for (const part of gpu) setAttributes(part, { hidden: !projected });
       writeText(said, speed ? answer(speed) : "measuring…");
       writeText(range, speed ? ` (${speed.low.toFixed(2)} to ${speed.high.toFixed(2)}, prompt included)` : "");
-      writeText(why, speed ? reason(speed) : "");
+      writeText(why, speed ? reason(speed, gain) : "");
       if (!speed) return;
       const most = Math.max(2, 1.1 * speed.ratio, 1.1 * (projected ? projected.ratio : 0));
       here.draw(most, speed.ratio, Math.max(0, speed.low), Math.min(most, speed.high));

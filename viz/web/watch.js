@@ -111,7 +111,7 @@ export function mountWatch(element, options) {
     transport.draw();
     facts.draw(model, player.playing || !model.summary ? player.finished : model.steps.length - 1);
     proof.draw(model, checked, { playing: player.playing, shown: player.finished });
-    speed.draw(checked, measuring);
+    speed.draw(checked, measuring, model.tokens / Math.max(1, model.steps.length));
     key.draw(model.steps[player.step]);
     panels.rest(!player.playing);
     writeText(word, zoom.hidden ? "" : player.word || (model.steps.length ? HINT : ""));
