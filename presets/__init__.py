@@ -5,7 +5,7 @@ from pathlib import Path
 
 from engine.errors import LISTED, unknown
 from presets.families import asked, families, family, models
-from presets.finished import trace_file, unpacked
+from presets.finished import told_anew, trace_file, unpacked
 from presets.listed import (
     HERE,
     KINDS,
@@ -60,7 +60,7 @@ def trace_names() -> list[str]:
 
 def trace_text(name: str) -> str:
     """Return the text of an example's finished trace."""
-    return unpacked(trace_file(name))
+    return told_anew(unpacked(trace_file(name)))
 
 
 def opening_example() -> str:
@@ -80,4 +80,4 @@ def race_traces(race: str) -> dict[str, str]:
     files = {lane.name: race_file(race, lane.name) for lane in lanes}
     if not all(path.exists() for path in files.values()):
         return {}
-    return {lane: unpacked(path) for lane, path in files.items()}
+    return {lane: told_anew(unpacked(path)) for lane, path in files.items()}

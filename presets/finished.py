@@ -2,9 +2,12 @@
 card."""
 
 import gzip
+import json
 from pathlib import Path
 
 from engine.finding import folders
+from engine.rules import verifiers
+from engine.trace.reading import to_line
 from presets.listed import HERE, presets
 
 TRACE, FIGURE, PRICE = "example.ndjson.gz", "figure.json", "price.json"
@@ -23,6 +26,18 @@ def trace_file(name: str) -> Path:
     as its name."""
     listed = any(name == preset.name for preset in presets())
     return HERE / "traces" / f"{name}.ndjson.gz" if listed else beside_card(name, TRACE)
+
+
+def told_anew(trace: str) -> str:
+    """Return the text of a trace, with the sentences that its rule has now in place of those that it had when the trace
+    was made. The sentences of a rule that is no longer here stay."""
+    header, rest = trace.split("\n", 1)
+    run = json.loads(header)
+    rule = verifiers().get(run["verifier"]["key"])
+    if rule is None or run["verifier"].get("sentences") == rule.sentences:
+        return trace
+    run["verifier"]["sentences"] = dict(rule.sentences)
+    return to_line(run) + rest
 
 
 def unpacked(path: Path) -> str:

@@ -4,7 +4,9 @@ import re
 
 import pytest
 
-from presets import examples, presets, races
+from engine.rules import verifiers
+from engine.trace import read_trace
+from presets import examples, presets, race_traces, races, trace_names, trace_text
 from presets.conditions import finished, holds
 
 SHOWN = {
@@ -151,3 +153,13 @@ def test_what_else_a_title_says_of_the_run(one):
 def test_every_example_has_its_title_checked():
     assert {one.name for one in ALL} == set(SHOWN)
     assert {one.name for one in presets()} <= examples().keys()
+
+
+def test_finished_runs_are_told_in_the_sentences_that_their_rules_have_now():
+    traces = [trace_text(name) for name in trace_names()]
+    traces += [trace for race in races() for trace in race_traces(race.name).values()]
+    rules = [read_trace(trace).run["verifier"] for trace in traces]
+    assert len(rules) > 100
+    assert [rule["sentences"] for rule in rules] == [
+        verifiers()[rule["key"]].sentences for rule in rules
+    ]
