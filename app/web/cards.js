@@ -3,6 +3,7 @@
 // Examples of a group stand apart, behind its name.
 /** @import { Component } from "./types.d.ts" */
 import { el, freshId } from "../../viz/web/base.js";
+import { plural } from "../../viz/web/words.js";
 
 const PAUSE = 250;   // ms: who walks through the examples with the arrow keys does not ask for each
 
@@ -41,8 +42,9 @@ export function cards(c) {
   };
   const all = c.props.cards.map(cardOf), strip = el("div", { class: "pg-card-strip" }, ...all);
   let labels = all;                                          // those of the group that is shown
+  const grouped = [...groupOf.values()].filter(Boolean).length;
   const names = [...new Set(groupOf.values())].map((among) => el("button",
-    { type: "button", class: "pg-cards-name", "data-group": among, text: among || "Examples",
+    { type: "button", class: "pg-cards-name", "data-group": among, text: among || plural(all.length - grouped, "example"),
       onclick: () => among === groupOf.get(labels[0]) || enter(among) }));
   const arrow = (text, label, by) => el("button",
     { type: "button", class: "pg-tool pg-cards-turn", "aria-label": label, title: label, text,

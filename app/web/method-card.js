@@ -21,8 +21,8 @@ function measured({ new_tokens: written, target_passes: passes, tokens_per_step:
 
 /** What a lossy method costs on held-out prompts, beside plain decoding. */
 function priced({ texts, exact, bits_per_byte: bits, plain_bits_per_byte: plain }) {
-  return [el("strong", { text: `${Math.round(exact * 100)} % of ${texts} texts` }),
-    " are, token for token, those of plain decoding. ",
+  return [el("strong", { text: `${Math.round((1 - exact) * 100)} % of ${texts} texts` }),
+    " are others than those of plain decoding. ",
     `How likely the target finds them: ${bits.toFixed(2)} bits a byte, those of plain decoding ` +
       `${plain.toFixed(2)}; fewer bits are likelier.`];
 }

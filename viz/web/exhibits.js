@@ -89,6 +89,8 @@ function row(element) {
   };
 }
 
+const isMeter = (one) => Boolean(one) && one.meter === true;
+
 /**
  * The card of a run. fold: closed until the reader opens it (a lane of a comparison). Returns {element, reset,
  * grow(model), draw(step), rest(still)}. The card is hidden in a run without exhibits and, while nothing moves, in a
@@ -110,7 +112,7 @@ export function exhibitCard({ fold } = {}) {
     : el("section", { class: "ds-card ds-exhibits", hidden: true, "aria-labelledby": id },
       el("h2", { id, text: title }), body);
   const drawOwn = row(own), drawMeters = row(measured);
-  let room = 0, counted = 0, wanted = null, shown = null, metered = false, still = false;
+  let room = 0, counted = 0, wanted = null, shown = null, metered = false, owned = false, still = false;
   function show() {
     const empty = still && Boolean(wanted) && !exhibitsOf(wanted).length;
     element.hidden = !room || (empty && !fold);
@@ -120,7 +122,7 @@ export function exhibitCard({ fold } = {}) {
   function draw() {
     if (!room || wanted === shown || (fold && !element.open)) return;
     shown = wanted;
-    const exhibits = exhibitsOf(wanted).slice(0, MOST), isMeter = (one) => Boolean(one) && one.meter === true;
+    const exhibits = exhibitsOf(wanted).slice(0, MOST);
     const plain = exhibits.filter((one) => !isMeter(one)), measures = exhibits.filter(isMeter);
     drawOwn(plain); drawMeters(measures);
     nothing.hidden = !wanted || exhibits.length > 0;
@@ -133,7 +135,7 @@ export function exhibitCard({ fold } = {}) {
     reset() {
       room = counted = 0;
       wanted = shown = null;
-      metered = false;
+      metered = owned = false;
       element.hidden = meters.hidden = true;
       drawOwn(EMPTY);
       drawMeters(EMPTY);
@@ -145,10 +147,12 @@ export function exhibitCard({ fold } = {}) {
       for (; counted < model.steps.length; counted++) {
         const exhibits = exhibitsOf(model.steps[counted]);
         room = Math.max(room, roomOf(exhibits));
-        metered = metered || exhibits.some((one) => Boolean(one) && one.meter === true);
+        metered = metered || exhibits.some(isMeter);
+        owned = owned || !exhibits.every(isMeter);
       }
       if (!room) return;
       meters.hidden = !metered;
+      setAttributes(body, { "data-meters": metered && !owned });
       if (room === before) return;
       show();
       body.setAttribute("data-room", room);

@@ -32,13 +32,17 @@ function scenes(step, [draft, judge, commit]) {
 const forks = (step) => [...step.view.children.values()].some((kids) => kids.length > 1);
 const refuses = (step) => step.judgements.some((judgement) => !wasKept(judgement));
 
+/** Whether a coin refused a guess without siblings: the plainest refusal, because nothing was taken from p before. */
+const refusesOneAlone = (step) => step.judgements.some((judgement) => typeof judgement.coin === "number" &&
+  !wasKept(judgement) && judgement.accept > 0 && step.view.children.get(step.nodes.parent[judgement.node]).length === 1);
+
 /**
- * Index of the most instructive step, judged by (in this order) a refusal, two kept tokens, a fork, a token of the
- * target, a coin, a long path; the latest of equal steps. -1: no step.
+ * Index of the most instructive step, judged by (in this order) a coin that refused a guess without siblings, a refusal,
+ * two kept tokens, a fork, a token of the target, a coin, a long path; the latest of equal steps. -1: no step.
  * @type {(steps: Step[]) => number}
  */
 export function tellingStep(steps) {
-  const worth = (step) => [refuses(step), step.view.path.length > 1, forks(step), Boolean(step.view.final),
+  const worth = (step) => [refusesOneAlone(step), refuses(step), step.view.path.length > 1, forks(step), Boolean(step.view.final),
     step.judgements.some((judgement) => typeof judgement.coin === "number")]
     .reduce((sum, has) => 2 * sum + has, 0) * 1000 + step.view.path.length + (step.view.count ? 0.5 : 0);
   const worths = steps.map(worth);
@@ -134,9 +138,10 @@ export function makePlayer(model, hooks) {
     player.step = step; player.stage = stage;
     hooks.show(step, stage, verdicts);
   }
-  /** What an opening explains, while other steps go by at its usual pace: the first draft, and the first refusal. */
+  /** What an opening explains, while other steps go by at its usual pace: the first draft, and the plainest refusal. */
   function explained() {
-    return [model.steps.findIndex((step) => step.view.count), model.steps.findIndex(refuses)];
+    const alone = model.steps.findIndex(refusesOneAlone);
+    return [model.steps.findIndex((step) => step.view.count), alone < 0 ? model.steps.findIndex(refuses) : alone];
   }
   /** Any action of the reader ends the opening; from then on only the reader's own actions start a replay. */
   function takeOver() { opening = explaining = false; }
