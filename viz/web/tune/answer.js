@@ -38,6 +38,19 @@ function farOff(record) {
 }
 
 /**
+ * The way to the setting as other engines take it, or the promise of it.
+ * @type {(record: TuningRecord, running: boolean, host: TuneHost) => HTMLElement | null}
+ */
+function takes({ answer }, running, host) {
+  if (!answer?.why || answer.drafter === PLAIN) return null;
+  const names = host.engines.map(([, name]) => name), last = names.pop();
+  const all = names.length ? `${names.join(", ")} or ${last}` : last;
+  if (running) return el("span", { text: `When this is done, take the setting to ${all}.` });
+  const jump = () => document.getElementById("tune-export")?.scrollIntoView({ block: "start" });
+  return el("button", { type: "button", class: "ln-button", text: `Take it to ${all}`, onclick: jump });
+}
+
+/**
  * @param {TuningRecord} record
  * @param {boolean} running
  * @param {TuneHost} host
@@ -61,7 +74,7 @@ export function answerCard(record, running, host) {
     el("p", { class: "ln-quiet", text: `${measuredOn(record)}${running ? " It is still being measured." : ""}` }),
     unsteady(record) && el("p", { class: "tn-busy", text: "The machine was busy with something else meanwhile: passes "
       + "over more rows were measured to cost less. Take all gains with caution, or measure again." }),
-    el("p", {}, link && host.watch(link, "Watch this run, step by step")));
+    el("p", { class: "tn-next" }, link && host.watch(link, "Watch this run, step by step"), takes(record, running, host)));
 }
 
 /**

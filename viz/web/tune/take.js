@@ -16,6 +16,13 @@ function taken(words, text, said) {
     el("pre", { tabindex: 0, role: "group", "aria-label": words }, el("code", { text })), copy);
 }
 
+/**
+ * The text as it is typed into a shell, for the engine whose setting is one JSON value.
+ * @type {(engine: string, text: string) => string}
+ */
+const typed = (engine, text) => (engine === "vllm"
+  ? `vllm serve TARGET --speculative-config '${text.replaceAll("'", "'\\''")}'` : text);
+
 /** @type {(host: TuneHost) => { element: HTMLElement, show(record: TuningRecord, running: boolean): void }} */
 export function takeAlong(host) {
   const said = el("p", { class: "ln-quiet", role: "status" }), result = el("div", { class: "tn-exports" });
@@ -31,9 +38,9 @@ export function takeAlong(host) {
     try { answer = await host.exported(engine); } catch { answer = { error: "The server did not answer; try again." }; }
     writeText(said, answer.error || (answer.text ? "" : `${name} cannot be told this setting.`));
     result.replaceChildren(...[
-      answer.text && taken(`For ${name}`, answer.text, said),
-      answer.synthetic && taken(`To test the speed of a server without the drafter: ${name} keeps what was kept here`,
-        answer.synthetic, said),
+      answer.text && taken(`For ${name}`, typed(engine, answer.text), said),
+      answer.synthetic && taken(`Only for a test of a server without the drafter: ${name} keeps what was kept here`,
+        typed(engine, answer.synthetic), said),
       answer.notes?.length && el("ul", { class: "tn-notes" },
         ...answer.notes.map((note) => el("li", { text: note.replaceAll("\x60", "") }))),
     ].filter(Boolean));
