@@ -143,12 +143,13 @@ export function whileHeld(element, to) {
 }
 
 /**
- * Set data-narrow and data-phone by the width of the view. Returns a function that stops watching.
+ * Set data-middle, data-narrow and data-phone by the width of the view. Returns a function that stops watching.
  * @type {(root: HTMLElement) => () => void}
  */
 export function followWidth(root) {
   const watcher = new ResizeObserver(() => {
-    setAttributes(root, { "data-narrow": root.clientWidth < 860, "data-phone": root.clientWidth < 520 });
+    const width = root.clientWidth;
+    setAttributes(root, { "data-middle": width < 1100, "data-narrow": width < 860, "data-phone": width < 520 });
   });
   watcher.observe(root);
   return () => watcher.disconnect();
