@@ -53,6 +53,20 @@ def test_every_kind_is_drawn_and_tells_a_screen_reader_what_it_shows(replay):
     assert meters.locator(".ds-exhibit").count() == 1
 
 
+def test_meters_alone_take_the_whole_card(replay):
+    lines = exhibited(Toy(steps=3))
+    meter = {"kind": "gauge", "title": "Entropy", "value": 0.4, "meter": True}
+    left = []
+    for more in ([], [{"kind": "gauge", "title": "Nodes", "value": 1.0}]):
+        for line in lines[1:-1]:
+            line["drafter"]["exhibits"] = [meter, *more]
+        page = replay(ndjson(lines))
+        show(page, 2)
+        card, meters = page.locator(".ds-exhibits-body"), page.locator(".ds-meters")
+        left.append(meters.bounding_box()["x"] - card.bounding_box()["x"])
+    assert left[0] < 40 < left[1]
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_card_keeps_its_height_and_fits(replay, width):
     lines = exhibited(Toy(steps=8, budget=20, seed=2))

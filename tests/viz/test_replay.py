@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from engine.trace import read_trace
+from presets import trace_text
 from tests.axe import violations_in_both_schemes
 from tests.viz.builder import Toy
 from tests.viz.conftest import until
@@ -176,6 +178,19 @@ def test_a_finished_trace_plays_by_itself_and_stands_still_where_that_is_wished(
         Toy(steps=4).ndjson(),
     )
     assert still.evaluate("view.step") == telling
+
+
+def test_the_plainest_refusal_is_the_one_to_show(script):
+    """A coin refused a guess that has no siblings, so nothing was taken from p before."""
+    trace = trace_text("story-sampled")
+    step = script.evaluate(
+        """(text) => { const model = Draftscope.traceModel(); model.feed(text);
+          return Draftscope.tellingStep(model.steps); }""",
+        trace,
+    )
+    nodes, judged = (read_trace(trace).steps[step][name] for name in ("nodes", "judgements"))
+    refused = [entry["node"] for entry in judged if 0 < entry["accept"] <= (entry["coin"] or 0)]
+    assert any(nodes["parent"].count(nodes["parent"][node]) == 1 for node in refused)
 
 
 PLAYED = """() => new Promise((answer) => {

@@ -49,8 +49,9 @@ def test_the_answer_its_reason_and_the_projection(script):
 )
 def test_a_loss_and_a_doubt_are_told_as_such(script, ratio, low, high, answer):
     speed = {**SPEED, "ratio": ratio, "low": low, "high": high, "gpu": None}
-    _, shown, _, _ = script.evaluate(DRAW, [speed, False])
+    _, shown, why, _ = script.evaluate(DRAW, [speed, False])
     assert len(shown) == 2 and shown[1].startswith(answer + " (")
+    assert why.startswith("Why, roughly: ") == (high > 1.5 * low)
 
 
 def test_without_an_answer_there_is_none(script):

@@ -5,6 +5,9 @@ import { plural, shorten } from "./words.js";
 
 const times = (ratio, digits = 2) => `${ratio.toFixed(digits)}×`;
 
+/** Whether the measured ratios stray so far that figures beside each other need not agree. */
+const strays = (low, high) => high > 1.5 * low;
+
 /**
  * The answer in words; the same as in Compare. ratio: plain decoding's time, divided by that of the run; low, high: its
  * range.
@@ -12,7 +15,7 @@ const times = (ratio, digits = 2) => `${ratio.toFixed(digits)}×`;
  */
 export function answer({ ratio, low, high }) {
   if (low < 0.95 && high > 1.05) return `Unclear, the machine is busy: ${times(ratio)}`;
-  const told = `${high > 1.5 * low ? "about " : ""}${times(ratio)}`;
+  const told = `${strays(low, high) ? "about " : ""}${times(ratio)}`;
   if (ratio >= 1.05) return `Yes: ${told} as fast`;
   return ratio > 0.95 ? "No: just as fast" : `No: ${told} the speed`;
 }
@@ -23,8 +26,8 @@ const rounded = (milliseconds) => milliseconds.toFixed(milliseconds < 100 ? 1 : 
  * The costs of a step, all in milliseconds, and what it writes. gain: tokens a step.
  * @type {(speed: Speed, gain: number) => string}
  */
-const reason = ({ verify, rows, one, draft, machine }, gain) =>
-  `Why: ${rounded(draft)} ms guessing + ${rounded(verify)} checking ${plural(Math.round(rows), "token")} gives ` +
+const reason = ({ verify, rows, one, draft, machine, low, high }, gain) =>
+  `Why${strays(low, high) ? ", roughly" : ""}: ${rounded(draft)} ms guessing + ${rounded(verify)} checking ${plural(Math.round(rows), "token")} gives ` +
   `${gain.toFixed(1)}; one alone: ${rounded(one)}.${machine ? ` Recorded on ${shorten(machine, 24)}.` : ""}`;
 
 /** A bar from 0 on, with a line where plain decoding is, and the range of what was measured. */

@@ -102,9 +102,8 @@ export function stepSentence(step) {
   const unread = step.nodes.p.every((p) => p === null) && !step.judgements.length;
   if (unread) return `${count} drafted, ${kept} without a pass of the target: ` +
     `${plural(step.output.tokens.length, "token")}.`;
-  const drawn = drawnWords(step), odds = drawn && ` (${drawn})`;
-  const own = !final ? "" : final.kind === "bonus" ? ` and the target added ${quote(final.piece)}${odds}`
-    : `, then the target wrote ${quote(final.piece)}${odds} instead`;
+  const own = !final ? "" : final.kind === "bonus" ? ` and the target added ${quote(final.piece)}`
+    : `, then the target wrote ${quote(final.piece)} instead`;
   return `${count} drafted, ${kept}${own}: ${plural(step.output.tokens.length, "token")} in one pass.`;
 }
 
