@@ -13,7 +13,7 @@ export function tourCard(words, hooks) {
   const ask = el("p", { class: "pg-tour-ask" });
   const button = (name, label) => el("button",
     { type: "button", class: "pg-tool", "data-tour": name, text: label, onclick: hooks[name] });
-  const back = button("back", "Back"), next = button("next", "Next"), there = button("there", "Show me");
+  const back = button("back", "Back"), next = button("next", "Next"), there = button("there", "Show me where");
   const close = button("close", "");
   const card = el("div",
     { class: "pg-tour", role: "dialog", "aria-modal": "false", "aria-labelledby": ids.title,

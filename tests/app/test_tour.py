@@ -98,7 +98,7 @@ def test_the_keyboard_walks_it_too(visit):
     assert page.evaluate("document.activeElement.matches('.pg-tour')")
 
     def go_there():
-        page.get_by_role("dialog").get_by_role("button", name="Show me").press("Enter")
+        page.get_by_role("dialog").get_by_role("button", name="Show me where").press("Enter")
 
     go_there()
     page.keyboard.press("Enter")
