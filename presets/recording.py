@@ -1,6 +1,7 @@
 """Makes finished traces: runs an example once, and keeps its trace for the page."""
 
 import gzip
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,4 +56,4 @@ def record(request: RunRequest, path: Path) -> None:
     run = open_run(request)
     lines = [run.header(), *run.steps(), run.summary()]
     write_whole(path, gzip.compress("".join(lines).encode(), mtime=0))
-    print(f"{path.relative_to(HERE)}: {run.milliseconds:.0f} ms")
+    print(f"{os.path.relpath(path, HERE.parent)}: {run.milliseconds:.0f} ms")

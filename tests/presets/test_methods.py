@@ -1,6 +1,7 @@
 """The cards of the methods: one file per method, checked when it is read, with the figures of its runs."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -10,9 +11,10 @@ from engine.methods import drafters
 from engine.rules import verifiers
 from presets import cards, examples, methods, preset, presets, trace_file, trace_text
 from presets.conditions import finished
-from presets.finished import FIGURE, PRICE, TRACE, beside_card
+from presets.finished import FIGURE, PRICE, TRACE, beside_card, unpacked
 from presets.methods import HERE, card_files, read_cards
 from presets.methods.measuring import LARGEST, measure
+from presets.recording import record, request_of
 
 CARD = """
 title = "A method"
@@ -159,3 +161,11 @@ def test_a_bad_card_is_told_in_one_sentence(read, bad):
 def test_an_unknown_key_measures_nothing():
     with pytest.raises(UserError, match="no method card 'nobody'"):
         measure(["nobody"])
+
+
+def test_a_run_is_recorded_outside_the_folder_of_the_presets_too(tmp_path, capsys):
+    """As the examples of methods are, which lie in the methods' folders."""
+    path = tmp_path / "own.ndjson.gz"
+    record(request_of(replace(examples()["none"], max_new_tokens=2)), path)
+    assert "own.ndjson.gz" in capsys.readouterr().out
+    assert unpacked(path).count("\n") == 4
