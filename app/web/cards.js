@@ -44,7 +44,8 @@ export function cards(c) {
   let labels = all;                                          // those of the group that is shown
   const grouped = [...groupOf.values()].filter(Boolean).length;
   const names = [...new Set(groupOf.values())].map((among) => el("button",
-    { type: "button", class: "pg-cards-name", "data-group": among, text: among || plural(all.length - grouped, "example"),
+    { type: "button", class: "pg-cards-name", "data-group": among,
+      text: among || plural(all.length - grouped, "example"),
       onclick: () => among === groupOf.get(labels[0]) || enter(among) }));
   const arrow = (text, label, by) => el("button",
     { type: "button", class: "pg-tool pg-cards-turn", "aria-label": label, title: label, text,

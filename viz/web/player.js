@@ -33,16 +33,18 @@ const forks = (step) => [...step.view.children.values()].some((kids) => kids.len
 const refuses = (step) => step.judgements.some((judgement) => !wasKept(judgement));
 
 /** Whether a coin refused a guess without siblings: the plainest refusal, because nothing was taken from p before. */
-const refusesOneAlone = (step) => step.judgements.some((judgement) => typeof judgement.coin === "number" &&
-  !wasKept(judgement) && judgement.accept > 0 && step.view.children.get(step.nodes.parent[judgement.node]).length === 1);
+const refusesOneAlone = ({ judgements, nodes, view }) => judgements.some((judgement) => !wasKept(judgement) &&
+  typeof judgement.coin === "number" && judgement.accept > 0 &&
+  view.children.get(nodes.parent[judgement.node])?.length === 1);
 
 /**
- * Index of the most instructive step, judged by (in this order) a coin that refused a guess without siblings, a refusal,
- * two kept tokens, a fork, a token of the target, a coin, a long path; the latest of equal steps. -1: no step.
+ * Index of the most instructive step, judged by (in this order) a coin that refused a guess without siblings, a
+ * refusal, two kept tokens, a fork, a token of the target, a coin, a long path; the latest of equal steps. -1: no step.
  * @type {(steps: Step[]) => number}
  */
 export function tellingStep(steps) {
-  const worth = (step) => [refusesOneAlone(step), refuses(step), step.view.path.length > 1, forks(step), Boolean(step.view.final),
+  const worth = (step) => [refusesOneAlone(step), refuses(step), step.view.path.length > 1, forks(step),
+    Boolean(step.view.final),
     step.judgements.some((judgement) => typeof judgement.coin === "number")]
     .reduce((sum, has) => 2 * sum + has, 0) * 1000 + step.view.path.length + (step.view.count ? 0.5 : 0);
   const worths = steps.map(worth);

@@ -27,7 +27,8 @@ const rounded = (milliseconds) => milliseconds.toFixed(milliseconds < 100 ? 1 : 
  * @type {(speed: Speed, gain: number) => string}
  */
 const reason = ({ verify, rows, one, draft, machine, low, high }, gain) =>
-  `Why${strays(low, high) ? ", roughly" : ""}: ${rounded(draft)} ms guessing + ${rounded(verify)} checking ${plural(Math.round(rows), "token")} gives ` +
+  `Why${strays(low, high) ? ", roughly" : ""}: ${rounded(draft)} ms guessing + ${rounded(verify)} checking ` +
+  `${plural(Math.round(rows), "token")} gives ` +
   `${gain.toFixed(1)}; one alone: ${rounded(one)}.${machine ? ` Recorded on ${shorten(machine, 24)}.` : ""}`;
 
 /** A bar from 0 on, with a line where plain decoding is, and the range of what was measured. */

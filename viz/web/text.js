@@ -118,9 +118,11 @@ export function textStrip(box, hooks) {
      */
     newest(index = shown - 1) {
       if (!shown) return null;
-      const { offsetTop, offsetHeight } = spans[index], below = offsetTop + offsetHeight - box.clientHeight;
-      if (below <= box.scrollTop && offsetTop >= box.scrollTop) return null;
+      const { offsetTop, offsetHeight, textContent } = spans[index];
       const line = parseFloat(getComputedStyle(box).lineHeight) || 1;
+      const high = textContent.endsWith("\n") ? line : offsetHeight;      // without the line that it begins
+      const below = offsetTop + high - box.clientHeight;
+      if (below <= box.scrollTop && offsetTop >= box.scrollTop) return null;
       if (below > 0) return Math.ceil(below / line) * line + UNDERLINE;
       return Math.max(0, Math.floor(offsetTop / line) - 1) * line;   // with the line before it
     },

@@ -74,7 +74,8 @@ export function answerCard(record, running, host) {
     el("p", { class: "ln-quiet", text: `${measuredOn(record)}${running ? " It is still being measured." : ""}` }),
     unsteady(record) && el("p", { class: "tn-busy", text: "The machine was busy with something else meanwhile: passes "
       + "over more rows were measured to cost less. Take all gains with caution, or measure again." }),
-    el("p", { class: "tn-next" }, link && host.watch(link, "Watch this run, step by step"), takes(record, running, host)));
+    el("p", { class: "tn-next" }, link && host.watch(link, "Watch this run, step by step"),
+      takes(record, running, host)));
 }
 
 /**
