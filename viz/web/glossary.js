@@ -65,7 +65,7 @@ export const GLOSSARY = {
   checked: "Plain decoding was run on the same prompt, with no draft at all, and the two texts were compared token " +
     "by token.",
   faster: "Compute time a token against plain decoding’s, the upright line; both ran in turn, many times. " +
-    "In brackets: half of the ratios.",
+    "In brackets: the middle half of ratios.",
   "on a GPU": "Not measured: 8 billion weights by that GPU's data sheet, with the tokens a step and the relative " +
     "price of drafting that are seen here.",
   none: "Plain decoding: nothing is drafted, the target writes one token a step.",
