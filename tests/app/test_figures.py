@@ -105,6 +105,50 @@ def test_the_page_asks_whether_it_is_faster_until_it_is_told(scripts):
     assert scripts.evaluate(ASKING) == [0, 1, 2, 2]
 
 
+DRAWN_WHEN_SEEN = """async () => {
+  const { drawFigures, feed, figuresOf, room } = DraftscopePage, here = (top) => {
+    scrollTo(0, top);
+    // this observer is told after those that were made before it
+    return new Promise((then) => new IntersectionObserver(then).observe(place));
+  };
+  const [space, place, element] = ["div", "div", "div"].map((name) => document.createElement(name));
+  space.style.height = "5000px";
+  place.className = "pg-figures-place";
+  place.style.height = "300px";
+  place.append(element);
+  document.body.append(space, place);
+  const c = { element, props: { value: "" }, watch() {}, trigger: () => { asked += 1; } }, counts = [];
+  let asked = 0, runs = 0;
+  const finish = () => {
+    const text = `a run ${runs++}`;
+    feed("compare", `{"kind": "run", "lane": "${text}"}\\n{"kind": "summary", "text": "${text}"}\\n`);
+  };
+  room("compare").view = { feed() {}, setState() {} };
+  try {
+    figuresOf("compare", c);
+    finish();
+    for (const top of [0, 5000, 0]) {
+      await here(top);
+      counts.push(asked);
+      finish();
+      counts.push(asked);
+    }
+    drawFigures("compare");
+    return [...counts, asked];
+  } finally {
+    space.remove();
+    place.remove();
+    Object.assign(room("compare"), { view: null, trace: "", heard: [] });
+  }
+}"""
+"""How often figures were asked for: above them, before and after another run ends; over them, likewise; above them again; and
+when another part of the page asks."""
+
+
+def test_figures_are_drawn_only_where_the_visitor_sees_them(scripts):
+    assert scripts.evaluate(DRAWN_WHEN_SEEN) == [0, 0, 1, 2, 2, 2, 3]
+
+
 CONTRAST = """() => {
   const paint = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
   const light = (colour) => {
