@@ -24,7 +24,7 @@ from engine.run import RunRequest
 from engine.run.run_plan import Plan
 from presets import family
 from tests.drafters.writing import built
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import shared_models
 
 PROMPT = (1, 2, 0, 1, 2)
 EXACT = 1e-5
@@ -33,7 +33,7 @@ TEXTS = [(1, 1), (2, 2), (2, 3), (3, 1), (3, 2), (3, 3)]
 
 @pytest.fixture(scope="module")
 def models():
-    return remembering(tiny_models(4, end_token=0))
+    return remembering(shared_models(4, end_token=0))
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from engine.proof.memo import remembering
 from engine.rules import verifier
 from tests.drafters.writing import usual
 from tests.verifiers.step_errors import step_error
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import shared_models
 
 EXACT = 1e-5
 PROMPT = (1, 2, 0, 1, 2)
@@ -25,7 +25,7 @@ FULL = Sampling(1.0)
 
 @pytest.fixture(scope="module")
 def models():
-    return remembering(tiny_models(4))
+    return remembering(shared_models(4))
 
 
 def error(models, cls, sampling=FULL, **options):

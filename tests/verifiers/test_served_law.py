@@ -22,7 +22,7 @@ from engine.serving.engine_address import read
 from engine.serving.served_target import QUESTIONS, ServedTarget
 from tests.engine.small_engine import NAME, SmallEngine
 from tests.verifiers.test_pairs import maker
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import shared_models
 
 VOCABULARY, LENGTH, EXACT = 6, 3, 1e-5
 PROMPT = (1, 2, 0, 1, 2)
@@ -31,7 +31,7 @@ SAMPLED = Sampling(1.0)
 
 @cache
 def models():
-    return remembering(tiny_models(VOCABULARY))
+    return remembering(shared_models(VOCABULARY))
 
 
 class TinyServed(ServedTarget):
