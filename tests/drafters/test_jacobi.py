@@ -8,11 +8,10 @@ import pytest
 from engine.core.exhibits import Token
 from engine.core.sampling import Sampling
 from engine.methods.jacobi.drafter import JacobiDrafter
-from engine.proof.memo import remembering
 from engine.rules import verifier
 from tests.drafters.writing import built, steps_of, text_of
 from tests.verifiers.step_errors import step_error
-from tests.verifiers.tiny import shared_models
+from tests.verifiers.tiny import remembered_models, shared_models
 
 KEY, WINDOW = "jacobi", 5
 PROMPT = (1, 2, 0, 1, 2)
@@ -87,7 +86,7 @@ class CallsItselfDrawn(JacobiDrafter):
 
 
 def test_a_planted_bias_is_caught():
-    models, sampling = remembering(shared_models(4)), Sampling(1.0)
+    models, sampling = remembered_models(4), Sampling(1.0)
 
     def error(cls):
         rule = verifier("rejection")

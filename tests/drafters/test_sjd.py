@@ -7,11 +7,10 @@ import torch
 
 from engine.core.sampling import Sampling, display_distribution
 from engine.methods.sjd.drafter import SpeculativeJacobiDrafter
-from engine.proof.memo import remembering
 from engine.rules import verifier
 from tests.drafters.writing import built, steps_of
 from tests.verifiers.step_errors import step_error
-from tests.verifiers.tiny import shared_models
+from tests.verifiers.tiny import remembered_models, shared_models
 
 WINDOW = 5
 PROMPT = (1, 2, 0, 1, 2)
@@ -56,7 +55,7 @@ class KeepsItsTokens(SpeculativeJacobiDrafter):
 
 
 def test_a_planted_bias_is_caught():
-    models, sampling = remembering(shared_models(4)), Sampling(1.0)
+    models, sampling = remembered_models(4), Sampling(1.0)
 
     def error(cls):
         """Return the largest error of the class's steps over four seeds of dice, because the dice decide whether a

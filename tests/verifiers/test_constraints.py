@@ -14,7 +14,6 @@ from engine.core.sampling import Sampling
 from engine.errors import UserError
 from engine.methods import drafters
 from engine.parts.opening import load_language_model
-from engine.proof.memo import remembering
 from engine.rules import verifier
 from engine.run import RunRequest, open_run
 from presets import family
@@ -22,7 +21,7 @@ from tests.drafters.writing import begun, built, steps_of, text_of, usual
 from tests.engine.family import trace_of
 from tests.grids import some
 from tests.verifiers.step_errors import step_error
-from tests.verifiers.tiny import shared_models
+from tests.verifiers.tiny import remembered_models, shared_models
 
 PROMPT = (1, 2, 0, 1, 2)
 EXACT = 1e-5
@@ -78,7 +77,7 @@ class Free(Grammar):
 
 @pytest.fixture(scope="module")
 def models():
-    return remembering(shared_models(4))
+    return remembered_models(4)
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,11 @@ from engine.core.sampling import Sampling
 from engine.methods import drafter
 from engine.methods.dyspec.drafter import DySpecDrafter
 from engine.methods.shared.cost_aware import StepCosts
-from engine.proof.memo import remembering
 from engine.rules import verifier
 from engine.sizes.draft_size import settle_size, with_costs
 from tests.drafters.writing import built, steps_of, text_of
 from tests.verifiers.step_errors import step_error
-from tests.verifiers.tiny import shared_models
+from tests.verifiers.tiny import remembered_models, shared_models
 
 EXACT = 1e-5
 PROMPT = (1, 2, 0, 1, 2)
@@ -71,7 +70,7 @@ def test_drafting_that_takes_long_makes_larger_trees_pay():
 
 @pytest.mark.parametrize("sampling", [Sampling(1.0), Sampling(0.7, top_k=3)], ids=["t1", "top_k"])
 def test_a_step_writes_the_target_law(sampling):
-    models, rule = remembering(shared_models(4)), verifier("rejection")
+    models, rule = remembered_models(4), verifier("rejection")
     make = lambda: made(models, DySpecDrafter, {0: 1.0, 16: 4.0}, budget=4, depth=3)
     assert step_error(models, make, rule, sampling, PROMPT) < EXACT
 
@@ -87,7 +86,7 @@ class CutsDrawn(DySpecDrafter):
 
 
 def test_a_planted_bias_is_caught():
-    models, rule = remembering(shared_models(4)), verifier("rejection")
+    models, rule = remembered_models(4), verifier("rejection")
     make = lambda: made(models, CutsDrawn, CHEAP, budget=3)
     assert step_error(models, make, rule, Sampling(1.0), PROMPT) > 100 * EXACT
 

@@ -14,7 +14,6 @@ from engine.core.overlapped import OverlappedText
 from engine.core.sampling import Sampling, display_distribution
 from engine.methods.pearl.drafter import PearlDrafter
 from engine.methods.ssd.drafter import SsdDrafter
-from engine.proof.memo import remembering
 from engine.proof.step_law import Reader
 from engine.rules import verifier
 from tests.drafters.writing import begun, text_of, usual
@@ -22,7 +21,7 @@ from tests.grids import some
 from tests.statistics import p_value, power
 from tests.verifiers.step_errors import run_error
 from tests.verifiers.test_constraints import Grammar
-from tests.verifiers.tiny import shared_models
+from tests.verifiers.tiny import remembered_models, shared_models
 
 EXACT = 1e-5
 PROMPT = (1, 2, 0, 1, 2)
@@ -34,9 +33,8 @@ def small(vocabulary, end_token=None):
     return shared_models(vocabulary, end_token=end_token)
 
 
-@cache
 def memo(vocabulary, end_token=None):
-    return remembering(small(vocabulary, end_token))
+    return remembered_models(vocabulary, end_token)
 
 
 def steps_of(cls, count=20, sampling=GREEDY, rule="greedy", **options):

@@ -13,7 +13,6 @@ from engine.methods import drafters
 from engine.methods.asap.rule import Asap
 from engine.methods.awrs.rule import Awrs
 from engine.methods.chain.drafter import ChainDrafter
-from engine.proof.memo import remembering
 from engine.proof.step_law import Reader
 from engine.rules import verifier, verifiers
 from engine.rules.leaf_to_root import LeafToRoot
@@ -23,7 +22,7 @@ from tests.engine.tiny import generated
 from tests.grids import some
 from tests.statistics import p_value, power
 from tests.verifiers.step_errors import step_error
-from tests.verifiers.tiny import shared_models
+from tests.verifiers.tiny import remembered_models, shared_models
 
 EXACT = 1e-5  # float32 laws; the planted biases are a thousand times larger
 PROMPT = (1, 2, 0, 1, 2)
@@ -102,9 +101,8 @@ def text(models, make, rule, sampling, prompt, count):
     return text_of(run_loop(models.target, request))
 
 
-@cache
 def memo(vocabulary, end_token=None):
-    return remembering(small(vocabulary, end_token))
+    return remembered_models(vocabulary, end_token)
 
 
 # ---- Exact, branch by branch --------------------------------------------------------------------

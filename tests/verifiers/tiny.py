@@ -9,6 +9,7 @@ from engine.methods import own_drafters
 from engine.methods.shared.vocabulary_part import Vocabulary
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
+from engine.proof.memo import remembering
 from engine.proof.tiny_parts import tiny_module, tiny_parts
 from tests.verifiers.passes import passing_once
 
@@ -49,3 +50,9 @@ def shared_models(
 
 
 _made = cache(tiny_models)
+
+
+@cache
+def remembered_models(vocabulary: int, end_token: int | None = None) -> Models:
+    """Return models of ``shared_models`` that compute each text once in a process (``engine.proof.memo``)."""
+    return remembering(shared_models(vocabulary, end_token, once=True))
