@@ -16,7 +16,7 @@ from engine.methods.aded.trigram_matrix import MOST_BYTES, TrigramMatrix
 from engine.parts.loading import load_models
 from presets import family, prompts
 from tests.drafters.writing import built, roots, steps_of, text_of
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import shared_models
 
 KEY = "aded"
 
@@ -141,7 +141,7 @@ def test_exploring_spreads_the_visits():
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(1.0, seed=3)], ids=["greedy", "drawn"])
 def test_drafts_follow_the_rows_of_the_passes_before(sampling):
     """The test keeps a matrix of its own, as a dictionary; with a share of 1 a row is the last pass."""
-    models, prompt, width = tiny_models(16), [3, 5, 7], 3
+    models, prompt, width = shared_models(16), [3, 5, 7], 3
     steps = steps_of(
         models, KEY, prompt, 40, sampling, budget=9, depth=3, successors=width, share=1.0, simulations=30
     )  # fmt: skip
@@ -162,7 +162,7 @@ def test_drafts_follow_the_rows_of_the_passes_before(sampling):
 
 
 def test_the_visits_are_shown():
-    steps = steps_of(tiny_models(16), KEY, [3, 5, 7], 40, budget=4, simulations=20)
+    steps = steps_of(shared_models(16), KEY, [3, 5, 7], 40, budget=4, simulations=20)
     shown = next(e for s in steps for e in s.tree.exhibits if e.title.startswith("Search tree"))
     visits = [row[3] for row in shown.rows]
     assert visits == sorted(visits, reverse=True) and shown.rows[0][-1] == "yes"
@@ -170,7 +170,7 @@ def test_the_visits_are_shown():
 
 def test_a_step_that_proposes_nothing_writes_no_pair():
     """Its root follows a different token than the root of the last proposal did."""
-    models, memory = tiny_models(16), Memory()
+    models, memory = shared_models(16), Memory()
     drafter = built(AdaptiveDraftDrafter, models)
     drafter.begin(Start([3, 5, 7], Sampling(), DraftChance(0), memory=memory))
     tree, logits = drafter.propose([3, 5, 7], 4), torch.randn(17, 16)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from engine.methods.shared.input_pointer import InputPointer
 from tests.drafters.writing import steps_of
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import shared_models
 
 KEY = "aggressive"
 
@@ -77,7 +77,7 @@ def searched(tokens, output):
 
 @pytest.mark.parametrize("skip", [0, 2])
 def test_drafts_are_the_input_from_the_pointer_on(skip):
-    models, prompt = tiny_models(16), [3, 5, 7, 2, 9, 11, 4, 1, 8, 13]
+    models, prompt = shared_models(16), [3, 5, 7, 2, 9, 11, 4, 1, 8, 13]
     steps = steps_of(models, KEY, prompt, 30, length=3, skip=skip)
     assert steps[0].tree.tokens == prompt[skip : skip + 3]
     written = []

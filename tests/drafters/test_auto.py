@@ -1,6 +1,7 @@
 """The drafter that picks a drafter at every step: what it leaves, what it finds, what it may lose, and that it is exact."""
 
 from dataclasses import dataclass
+from functools import cache
 from random import Random
 
 import pytest
@@ -12,7 +13,7 @@ from engine.methods import drafters
 from engine.methods.auto.bandit import REGRET, Bandit, Cost, Source, geometric
 from engine.methods.auto.drafter import armed
 from tests.drafters.writing import steps_of, text_of
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import shared_models
 
 KEY = "auto"
 TEXT = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3]
@@ -131,26 +132,29 @@ def test_the_drafters_between_which_is_chosen_are_exact_and_have_a_size():
 @pytest.mark.parametrize("measured", [False, True])
 def test_the_text_is_that_of_plain_decoding_whatever_is_chosen(sampling, measured):
     """Several drafters draft in one text; with measured times another choice may be made each time."""
-    models = tiny_models(16)
+    models = shared_models(16)
     rule = drafters()[KEY].own_rule(sampling)
     plain = text_of(steps_of(models, "none", TEXT, 40, sampling, rule))
-    for _ in range(2):
+    for _ in range(2 if measured else 1):
         steps = steps_of(models, KEY, TEXT, 40, sampling, rule, measured=measured, length=4)
         assert text_of(steps) == plain
     assert measured or any(len(step.tree) for step in steps)
 
 
+@cache
+def unmeasured():
+    return steps_of(shared_models(16), KEY, TEXT, 40)
+
+
 def test_without_measured_times_choices_are_repeated():
-    models = tiny_models(16)
-    runs = [steps_of(models, KEY, TEXT, 40) for _ in range(2)]
+    runs = [unmeasured(), steps_of(shared_models(16), KEY, TEXT, 40)]
     first, second = ([(s.tree.tokens, s.tree.sources) for s in steps] for steps in runs)
     assert first == second and len({source for _, some in first for source in some}) > 1
 
 
 def test_it_shows_why_it_chose():
     """The recorder makes these exhibits of any step, with a draft or without."""
-    steps = steps_of(tiny_models(16), KEY, TEXT, 40)
-    for step in steps[:-1]:
+    for step in unmeasured()[:-1]:
         made = [each.make() if isinstance(each, Later) else each for each in step.tree.exhibits]
         (speeds,) = (each for each in made if isinstance(each, Matrix))
         assert len(speeds.values) == len(speeds.rows) and "Chosen" in speeds.note

@@ -17,6 +17,7 @@ from engine.training.tokenizer import train_tokenizer
 from presets import family
 from tests.drafters.writing import begun, built, steps_of
 from tests.statistics import same_law
+from tests.verifiers.passes import passing_once
 from tests.verifiers.step_errors import step_error
 
 EXACT, BIASED = 1e-5, 1e-3
@@ -29,8 +30,9 @@ RUNS = ((0,), (1,), (0, 1), (0, 2))
 
 @pytest.fixture(scope="module")
 def models():
-    target = tiny_target(len(WRITTEN))
+    target = passing_once(tiny_target(len(WRITTEN)))
     draft = language_model(tiny_module(len(DRAFTED), 5, None, 1), None, "draft", lean=False)
+    draft = passing_once(draft)
     spelling = Spelling(RUNS, ("a", "b", "ba"), WRITTEN, DRAFTED, 2)
     return Models(target, {"omnidraft": ForeignDraft(draft, spelling)})
 

@@ -5,14 +5,14 @@ import torch
 
 from engine.core.sampling import Sampling
 from tests.drafters.writing import built, steps_of, with_heads
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import shared_models
 
 VOCABULARY = 16
 
 
 @pytest.fixture(scope="module")
 def models():
-    return tiny_models(VOCABULARY)
+    return shared_models(VOCABULARY)
 
 
 def said(models, text, drafted):

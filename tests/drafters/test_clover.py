@@ -13,7 +13,7 @@ from engine.parts.kinds import kind_of
 from tests.drafters.writing import parameters_made, steps_of, with_heads
 from tests.engine.tiny import tiny_hf_model
 from tests.training.lessons import student_of
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import shared_models
 
 VOCABULARY = 16
 
@@ -32,7 +32,7 @@ def test_the_attention_decoder_weighs_the_value_by_a_cosine_in_each_head():
 
 @pytest.fixture(scope="module")
 def models():
-    return tiny_models(VOCABULARY)
+    return shared_models(VOCABULARY)
 
 
 def said(models, text, drafted):

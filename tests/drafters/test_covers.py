@@ -38,7 +38,7 @@ class Model:
     def __init__(self, seed, canonical=False):
         self._generator = torch.Generator().manual_seed(seed)
         self._canonical = canonical
-        self.law = cache(self._law)
+        self.law, self.chance = cache(self._law), cache(self._chance)
 
     def _law(self, path):
         p = torch.rand(len(WRITTEN) + 1, generator=self._generator, dtype=torch.float64)
@@ -49,7 +49,7 @@ class Model:
                 p[token] *= canonical(spelled(longer)) == longer
         return p / p.sum()
 
-    def chance(self, letters, path=()):
+    def _chance(self, letters, path=()):
         """Return the chance that the text behind the path begins with these letters, over all rows of tokens."""
         found = 0.0
         for token, p in enumerate(self.law(path).tolist()):

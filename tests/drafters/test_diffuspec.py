@@ -12,7 +12,7 @@ from engine.methods.diffuspec.causal_proxy import CausalProxy
 from engine.methods.diffuspec.path_search import DraftLength, best_path, columns_of
 from engine.methods.shared.datastore_part import Datastore
 from tests.drafters.writing import steps_of
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import shared_models
 
 
 def test_candidates_hold_the_mass_and_an_end_of_text():
@@ -87,7 +87,7 @@ def test_drafts_grow_while_all_is_kept_and_not_otherwise():
 
 
 def test_the_lattice_shows_the_drafted_path():
-    steps = steps_of(tiny_models(16), "diffuspec", [3, 5, 7], 24, length=3, shortest=3)
+    steps = steps_of(shared_models(16), "diffuspec", [3, 5, 7], 24, length=3, shortest=3)
     for step in steps:
         if not len(step.tree):
             continue

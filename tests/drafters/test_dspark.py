@@ -10,7 +10,7 @@ from engine.methods.dspark.verified_length import expected_tokens, step_costs, w
 from engine.rules import verifier
 from tests.drafters.writing import built, steps_of
 from tests.verifiers.step_errors import step_error
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import shared_models
 
 EXACT, BIASED = 1e-5, 1e-3
 PROMPT, DRAWN = (1, 2, 0, 1, 2), Sampling(1.0)
@@ -18,7 +18,7 @@ PROMPT, DRAWN = (1, 2, 0, 1, 2), Sampling(1.0)
 
 @pytest.fixture(scope="module")
 def models():
-    return tiny_models(4)
+    return shared_models(4, once=True)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """DEL: what it learns from shadow tokens, what it plans, and that drafted rows are read once."""
 
 from importlib import import_module
+from itertools import product
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from engine.parts.loading import Models
 from engine.parts.opening import language_model
 from tests.drafters.writing import steps_of, text_of, usual
 from tests.engine.tiny import tiny_hf_model, tiny_model
+from tests.grids import some
 
 Exits = import_module("engine.methods.del.exits").Exits  # "del" is a word of Python
 DynamicExitDrafter = drafter("del")
@@ -148,8 +150,14 @@ def test_only_steps_that_look_at_the_exits_have_features():
     assert all(featured for drafted, featured in found if drafted)
 
 
-@pytest.mark.parametrize("architecture", ["llama", "gemma2", "gpt2", "gpt_oss"])
-@pytest.mark.parametrize("temperature", [0.0, 0.8])
+GRID = product(["llama", "gemma2", "gpt2", "gpt_oss"], [0.0, 0.8])
+ALONE = ("llama", 0.0)
+"""What a temperature changes, no architecture does: greedy decoding is tried with one of them."""
+
+
+@pytest.mark.parametrize(
+    "architecture, temperature", some(GRID, lambda case: case[1] or case == ALONE)
+)
 def test_the_text_of_plain_decoding(architecture, temperature):
     target, sampling = tiny_model(architecture), Sampling(temperature, seed=4)
     plain, *_ = run(target, {}, sampling, cls=NoDrafter)

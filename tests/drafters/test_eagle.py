@@ -14,13 +14,25 @@ from engine.parts.loading import Models
 from tests.drafters.writing import begun, built
 from tests.engine.eagle_cells import LAYOUTS, TARGET, checkpoint, tensors_of
 from tests.engine.tiny import tiny_model
+from tests.grids import some
 
 PROMPT = [3, 14, 15, 9, 2, 6, 5, 35, 8, 9, 7, 9]
 GREEDY = Sampling()
 COUNT = 12
 
 
-@pytest.fixture(scope="module", params=LAYOUTS)
+EVERY = pytest.mark.parametrize("models", LAYOUTS, indirect=True, scope="module")
+FEW = pytest.mark.parametrize(
+    "models",
+    some(LAYOUTS, lambda name: name in ("eagle", "eagle3")),
+    indirect=True,
+    scope="module",
+)
+"""What depends on no layout is tried in ``make test`` with the target's head and with a cell's own head of fewer
+tokens."""
+
+
+@pytest.fixture(scope="module")
 def models(request, tmp_path_factory):
     """The same target with a cell of each layout."""
     from engine.methods.eagle.part import KIND
@@ -102,6 +114,7 @@ def test_what_cannot_come_is_no_candidate():
     assert found.tokens == [5, 6]
 
 
+@FEW
 def test_a_tree_stays_within_its_options(models):
     for step in steps_of(models, nodes=7, depth=3, top_k=2):
         tree = step.tree
@@ -115,6 +128,7 @@ def test_a_tree_stays_within_its_options(models):
 # ---- The features --------------------------------------------------------------------------------
 
 
+@EVERY
 def test_a_level_in_one_pass_is_the_paths_read_one_by_one(models):
     """q of each node of a tree, against a reader that reads only the node's path."""
     step = next(run(models, nodes=12, depth=3, top_k=3))
@@ -134,6 +148,7 @@ def test_a_level_in_one_pass_is_the_paths_read_one_by_one(models):
         assert float(q[last]) == pytest.approx(tree.q[node], rel=1e-4)
 
 
+@EVERY
 @pytest.mark.parametrize("sampling", [GREEDY, Sampling(1.0, seed=5)], ids=["greedy", "drawn"])
 def test_each_step_drafts_as_if_it_were_the_first(models, sampling):
     """True features have replaced drafted ones, whatever was kept or refused before."""
@@ -150,6 +165,7 @@ def test_each_step_drafts_as_if_it_were_the_first(models, sampling):
     assert compared > 2
 
 
+@FEW
 def test_what_is_drafted_of_what_the_target_reads(models):
     """One pass reads true features, and each further level takes one more."""
     steps = steps_of(models, nodes=12, depth=3, top_k=3)
@@ -163,6 +179,7 @@ def test_what_is_drafted_of_what_the_target_reads(models):
     assert max(step.tree.deepest for step in drawn) == 3, "only a greedy draft stops"
 
 
+@FEW
 def test_a_step_that_proposes_nothing_shows_nothing_of_the_step_before(models):
     ends = [steps_of(models, count)[-1] for count in range(6, 13)]
     empty = [step for step in ends if not len(step.tree)]
@@ -172,6 +189,7 @@ def test_a_step_that_proposes_nothing_shows_nothing_of_the_step_before(models):
 # ---- What is shown -------------------------------------------------------------------------------
 
 
+@FEW
 def test_the_exhibits_tell_the_tree_and_the_path(models):
     for step in steps_of(models, nodes=6)[:-1]:
         path, _, levels, ranking = (shown.make() for shown in step.tree.exhibits)
@@ -186,6 +204,7 @@ def test_the_exhibits_tell_the_tree_and_the_path(models):
             assert q == step.tree.q[node] and p >= 1 / models.target.vocab_size
 
 
+@FEW
 def test_confidence_is_counted_against_what_happened(models):
     steps = steps_of(models, nodes=6)
     curve = steps[-2].tree.exhibits[1].make()

@@ -9,11 +9,10 @@ import torch
 from engine.core.memory import Memory
 from engine.core.sampling import Sampling
 from engine.methods import drafters
-from engine.proof.memo import remembering
 from engine.rules import verifier
 from tests.drafters.writing import built, steps_of, text_of
 from tests.verifiers.step_errors import step_error
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import remembered_models, shared_models
 
 KEYS = [key for key in ("aded", "token_recycling") if key in drafters()]
 EXACT = 1e-5
@@ -28,7 +27,7 @@ def error(cls, models, rule, steps_before):
 @pytest.mark.parametrize("rule", ["rejection", "sampler_match"])
 @pytest.mark.parametrize("key", KEYS)
 def test_the_law_after_other_texts_have_filled_the_matrix(key, rule):
-    models, warm = remembering(tiny_models(4)), Memory()
+    models, warm = remembered_models(4), Memory()
     for seed in range(3):
         steps_of(models, key, (0, seed), 12, Sampling(1.0, seed=seed), memory=warm)
 
@@ -51,12 +50,12 @@ def test_a_planted_bias_is_caught(key):
                 tree.draws[parent] = [replace(d, kind="without_replacement", law=0) for d in draws]
             return tree
 
-    assert error(CallsItselfDrawn, remembering(tiny_models(4)), "rejection", 2) > 100 * EXACT
+    assert error(CallsItselfDrawn, remembered_models(4), "rejection", 2) > 100 * EXACT
 
 
 @pytest.mark.parametrize("key", KEYS)
 def test_a_memory_too_small_for_the_matrix_serves_one_run_and_keeps_nothing(key):
-    models, memory = tiny_models(16), Memory(limit=100)
+    models, memory = shared_models(16), Memory(limit=100)
     first = steps_of(models, key, [3, 5, 7], memory=memory)
     assert any(len(step.tree) for step in first) and memory.nbytes == 0
     assert text_of(first) == text_of(steps_of(models, "none", [3, 5, 7]))

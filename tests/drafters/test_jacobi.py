@@ -8,11 +8,10 @@ import pytest
 from engine.core.exhibits import Token
 from engine.core.sampling import Sampling
 from engine.methods.jacobi.drafter import JacobiDrafter
-from engine.proof.memo import remembering
 from engine.rules import verifier
 from tests.drafters.writing import built, steps_of, text_of
 from tests.verifiers.step_errors import step_error
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import remembered_models, shared_models
 
 KEY, WINDOW = "jacobi", 5
 PROMPT = (1, 2, 0, 1, 2)
@@ -20,7 +19,7 @@ PROMPT = (1, 2, 0, 1, 2)
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(1.0, seed=3)], ids=["greedy", "drawn"])
 def test_guesses_are_the_choices_of_the_last_pass(sampling):
-    steps = steps_of(tiny_models(16), KEY, [3, 5, 7], 30, sampling, window=WINDOW)
+    steps = steps_of(shared_models(16), KEY, [3, 5, 7], 30, sampling, window=WINDOW)
     for before, step in pairwise(steps):
         kept = len(before.verdict.accepted)
         choices = before.logits.argmax(-1).tolist()[kept + 1 :]
@@ -31,7 +30,7 @@ def test_guesses_are_the_choices_of_the_last_pass(sampling):
 
 def test_a_window_of_right_guesses_is_kept_whole():
     """A fixed point: the target changes nothing, and the step writes the window plus one token."""
-    models, prompt = tiny_models(16), [3, 5, 7]
+    models, prompt = shared_models(16), [3, 5, 7]
     truth = text_of(steps_of(models, "none", prompt, 30))
 
     class Told(JacobiDrafter):
@@ -43,7 +42,7 @@ def test_a_window_of_right_guesses_is_kept_whole():
 
 
 def test_the_table_follows_each_place_through_the_passes():
-    steps = steps_of(tiny_models(16), KEY, [3, 5, 7], 30, window=WINDOW)
+    steps = steps_of(shared_models(16), KEY, [3, 5, 7], 30, window=WINDOW)
     history: dict[int, list[int]] = {}
     for step in steps:
         if len(step.tree) < WINDOW:  # at the end of the text not all places are looked at
@@ -65,7 +64,7 @@ def test_the_table_follows_each_place_through_the_passes():
 )
 def test_the_first_guesses_of_a_text(fill, known):
     first, again = (
-        steps_of(tiny_models(16), KEY, [3, 5, 7], 30, window=8, fill=fill)[0] for _ in range(2)
+        steps_of(shared_models(16), KEY, [3, 5, 7], 30, window=8, fill=fill)[0] for _ in range(2)
     )
     assert first.tree.tokens == again.tree.tokens and set(first.tree.tokens) <= known
 
@@ -87,7 +86,7 @@ class CallsItselfDrawn(JacobiDrafter):
 
 
 def test_a_planted_bias_is_caught():
-    models, sampling = remembering(tiny_models(4)), Sampling(1.0)
+    models, sampling = remembered_models(4), Sampling(1.0)
 
     def error(cls):
         rule = verifier("rejection")

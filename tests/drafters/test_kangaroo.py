@@ -1,6 +1,7 @@
 """Kangaroo: the adapter's file, what the adapter reads, and that a good adapter makes long drafts."""
 
 import json
+from itertools import product
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from engine.parts.loading import Models
 from engine.parts.opening import language_model
 from tests.drafters.writing import steps_of, text_of
 from tests.engine.tiny import tiny_hf_model, tiny_model
+from tests.grids import some
 
 PROMPT = [5, 9, 2, 40, 7, 7, 12, 5, 9, 2]
 
@@ -56,8 +58,14 @@ def test_an_adapter_that_is_the_rest_of_the_target_is_always_right(temperature):
         assert len(steps) == 6
 
 
-@pytest.mark.parametrize("architecture", ["llama", "gemma2", "gpt2", "gpt_oss"])
-@pytest.mark.parametrize("temperature", [0.0, 0.8])
+GRID = product(["llama", "gemma2", "gpt2", "gpt_oss"], [0.0, 0.8])
+ALONE = ("llama", 0.0)
+"""What a temperature changes, no architecture does: greedy decoding is tried with one of them."""
+
+
+@pytest.mark.parametrize(
+    "architecture, temperature", some(GRID, lambda case: case[1] or case == ALONE)
+)
 def test_the_text_of_plain_decoding(architecture, temperature):
     target, sampling = tiny_model(architecture), Sampling(temperature, seed=4)
     plain = steps_of(Models(target), "none", PROMPT, 24, sampling, "sampler_match")

@@ -8,14 +8,14 @@ from engine.methods.lattice.drafter import LatticeDrafter, Slots
 from engine.rules import verifier
 from tests.drafters.writing import built, steps_of
 from tests.verifiers.step_errors import step_error
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import shared_models
 
 PROMPT, DRAWN = (1, 2, 0, 1, 2), Sampling(1.0)
 
 
 @pytest.fixture(scope="module")
 def models():
-    return tiny_models(4)
+    return shared_models(4, once=True)
 
 
 def error(models, cls, sampling=DRAWN):

@@ -9,7 +9,7 @@ import torch
 from engine.core.seen import MOST_PROBES
 from engine.methods.lookahead.drafter import NgramPool
 from tests.drafters.writing import roots, steps_of, text_of
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import shared_models
 
 KEY, WINDOW, NGRAM = "lookahead", 3, 4
 PROMPT = [3, 5, 7, 5]
@@ -25,7 +25,7 @@ def levels_shown(step):
 
 def test_each_row_sees_its_column_and_the_chain_before_it():
     """Against the model itself, reading prefix, chain and column as one text."""
-    models = tiny_models(16)
+    models = shared_models(16)
     alone = copy.deepcopy(models.target.model)
     alone.set_attn_implementation("sdpa")
     steps = steps_of(models, KEY, PROMPT, 24, window=WINDOW, ngram=NGRAM)
@@ -53,7 +53,7 @@ def test_each_row_sees_its_column_and_the_chain_before_it():
 
 
 def test_the_window_stays_within_the_context():
-    models = tiny_models(16)  # with a context of 64
+    models = shared_models(16)  # with a context of 64
     steps = steps_of(models, KEY, PROMPT, 100, window=16, ngram=6)
     assert text_of(steps) == text_of(steps_of(models, "none", PROMPT, 100))
     assert steps[-1].stop == "context"
@@ -62,7 +62,7 @@ def test_the_window_stays_within_the_context():
 
 @pytest.mark.parametrize(("ngram", "columns"), [(2, 16), (5, 16), (6, 12)])
 def test_all_levels_together_are_as_many_probes_as_a_pass_may_hold(ngram, columns):
-    steps = steps_of(tiny_models(16), KEY, PROMPT, 40, window=16, ngram=ngram)
+    steps = steps_of(shared_models(16), KEY, PROMPT, 40, window=16, ngram=ngram)
     assert len(levels_shown(steps[0])[0]) == columns
     most = max(len(step.draft.probes or ()) for step in steps)
     assert most == columns * (ngram - 1) <= MOST_PROBES
@@ -70,7 +70,7 @@ def test_all_levels_together_are_as_many_probes_as_a_pass_may_hold(ngram, column
 
 @pytest.mark.parametrize("known", [False, True])
 def test_the_prompts_own_ngrams_may_be_in_the_pool(known):
-    step = steps_of(tiny_models(16), KEY, [3, 5, 7, 9, 3], 6, ngram=3, prompt_ngrams=known)[0]
+    step = steps_of(shared_models(16), KEY, [3, 5, 7, 9, 3], 6, ngram=3, prompt_ngrams=known)[0]
     assert step.tree.tokens == ([5, 7] if known else [])
 
 

@@ -15,7 +15,7 @@ from engine.methods.shared.head_ranks import FIELD, usual
 from engine.parts.kinds import kind_of
 from engine.parts.loading import Models
 from tests.drafters.writing import steps_of, with_heads
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import shared_models
 
 VOCABULARY, WIDTH = 16, 16
 
@@ -52,7 +52,7 @@ def written(folder, tensors, config=None, name="medusa_lm_head.safetensors"):
 
 
 def opened(folder):
-    return kind_of("medusa_heads").load(folder, tiny_models(VOCABULARY).target, None, "cpu")
+    return kind_of("medusa_heads").load(folder, shared_models(VOCABULARY).target, None, "cpu")
 
 
 @pytest.mark.parametrize("prefix", ["", "medusa_head."])
@@ -87,7 +87,7 @@ def test_wrong_figures_are_one_sentence(tmp_path):
 
 
 def models_with(heads, accuracies):
-    models = tiny_models(VOCABULARY)
+    models = shared_models(VOCABULARY)
     heads.accuracies = accuracies
     return Models(models.target, {"medusa": heads})
 

@@ -1,7 +1,6 @@
 """What drafters learn stays in a visitor's memory: bounded, resettable, and nobody else's."""
 
 import json
-from functools import partial
 from itertools import islice
 
 import pytest
@@ -15,6 +14,7 @@ from engine.run import RunRequest, open_run
 from presets import family
 from tests.drafters.writing import begun, drafted, steps_of
 from tests.engine.tiny import tiny_model
+from tests.verifiers.passes import passing_once
 
 HERS, HIS = [30, 29, 28, 31, 30, 29], [1, 2, 3, 1, 2]
 
@@ -24,11 +24,12 @@ LEARNERS = [cls for cls in drafters().values() if cls.learns]
 
 @pytest.fixture(scope="module")
 def models():
-    """Return models with four layers, so that a drafter that skips middle layers can choose some."""
+    """Return models with four layers, so that a drafter that skips middle layers can choose some. They make each pass
+    once, as most texts below are written several times."""
     return tiny_parts(
-        tiny_model(num_hidden_layers=4),
+        passing_once(tiny_model(num_hidden_layers=4)),
         LEARNERS,
-        partial(LanguageModel, tokenizer=None, name="part"),
+        lambda module: passing_once(LanguageModel(module, None, "part")),
     )
 
 

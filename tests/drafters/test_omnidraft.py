@@ -23,7 +23,7 @@ from tests.drafters.writing import built, steps_of, text_of
 from tests.engine.tiny import VOCABULARY, tiny_model
 from tests.grids import some
 from tests.verifiers.step_errors import step_error
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import shared_models
 
 PROMPTS = [[3, 5, 7, 3, 5], [9, 40, 6, 5], [1, 58, 2]]
 QUIET = {"milliseconds": 0.0, "every": 256, "length": 4, "threshold": 1.0}
@@ -157,7 +157,7 @@ STEPS = [LEARNING | {"length": 2}, LEARNING | {"length": 3}, {"every": 256, "len
 @pytest.mark.parametrize("changes", some(STEPS, lambda case: case["length"] == 2))
 def test_a_step_with_known_runs_writes_the_target_law(changes):
     """Branch by branch, with runs of one token and of two, learned runs and runs left behind."""
-    models = tiny_models(4)
+    models = shared_models(4, once=True)
     options = QUIET | {"threshold": 0.95} | changes
 
     make = lambda: built("omnidraft", models, **options)

@@ -25,7 +25,7 @@ from engine.rules import verifier
 from tests.drafters.writing import begun, built, steps_of, text_of
 from tests.engine.tiny import VOCABULARY, tiny_hf_model, tiny_model
 from tests.verifiers.step_errors import step_error
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import shared_models
 
 PROMPTS = [[3, 5, 7, 3, 5], [9, 2, 6, 5], [1, 8, 2], [30, 2, 11]]
 LEARNING = {"milliseconds": 0.0, "every": 1, "rate": 0.02, "length": 3, "stop_below": 0.0}
@@ -103,7 +103,7 @@ def test_a_step_after_learning_writes_the_target_law(monkeypatch):
     """Branch by branch, with weights that were updated between the earlier steps."""
     updates, update = [], PrivateDraft.update
     monkeypatch.setattr(PrivateDraft, "update", lambda own: (updates.append(1), update(own)))
-    models = tiny_models(4)
+    models = shared_models(4, once=True)
     options = LEARNING | {"length": 2, "rate": 0.1}
 
     make = lambda: built("online", models, **options)

@@ -14,7 +14,7 @@ from engine.methods.rapid.retrieved_prompt import bm25, shortened
 from engine.methods.rapid.rule import moved_towards
 from engine.rules import Case, verifier
 from tests.drafters.writing import steps_of, text_of
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import shared_models, tiny_models
 
 KEY = "rapid"
 LONG = [3, 5, 7, 2, 9, 11, 4, 1, 8, 13, 6, 0, 12, 10, 14, 2, 7, 5, 3, 15, 9, 9, 4, 7]
@@ -64,7 +64,7 @@ def test_a_short_prompt_keeps_its_ends_and_the_best_pieces_in_order(prompt, endi
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(1.0, seed=3)], ids=["greedy", "drawn"])
 def test_q_is_what_the_draft_model_says_behind_the_short_prompt(sampling):
-    models = tiny_models(16)
+    models = shared_models(16)
     short = shortened(LONG, SHORT["ending"], SHORT["piece"], SHORT["retrieved"])
     steps = steps_of(models, KEY, LONG, 20, sampling, length=3, **SHORT)
     written: list[int] = []
@@ -97,7 +97,7 @@ def test_a_prompt_too_long_for_the_draft_model_can_be_drafted_behind():
 
 
 def test_it_shows_what_the_draft_model_reads():
-    (first, *_) = steps_of(tiny_models(16), KEY, LONG, 10, length=2, **SHORT)
+    (first, *_) = steps_of(shared_models(16), KEY, LONG, 10, length=2, **SHORT)
     gauge, words = first.tree.exhibits
     assert (gauge.value, gauge.maximum) == (13, len(LONG))
     told = "".join(part for line in words.lines for part in line if isinstance(part, str))
@@ -178,7 +178,7 @@ def test_at_temperature_zero_the_favourite_of_the_moved_p_is_kept():
 
 
 def test_the_transfer_changes_a_text_and_none_does_not():
-    models = tiny_models(16)
+    models = shared_models(16)
 
     def text(transfer):
         rule = verifier("rapid", {"transfer": transfer})

@@ -14,7 +14,7 @@ from engine.methods.dyspec.drafter import DySpecDrafter
 from engine.methods.rasd.retrieved_tree import frequent
 from engine.methods.shared.datastore_part import Datastore
 from tests.drafters.writing import steps_of, text_of
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import shared_models
 
 KEY = "rasd"
 PROMPT = [3, 5, 7, 3, 5]
@@ -65,7 +65,7 @@ def path_to(tree, node):
 def test_the_merged_tree_node_by_node(sampling):
     """The draft model reads every path afresh, and the datastore is searched from end to end: q is right
     after every commit, retrieved paths occur in the datastore, and no likely one is missing."""
-    models, least, most, length = tiny_models(16), 0.05, 4, 3
+    models, least, most, length = shared_models(16, once=True), 0.05, 4, 3
     store = models.parts["datastore"].tokens.tolist()
     options = {"budget": 3, "retrieved": most, "length": length, "least_q": least}
     steps = steps_of(
@@ -100,7 +100,7 @@ def test_the_merged_tree_node_by_node(sampling):
 def test_what_was_retrieved_and_kept_is_read_once_and_rightly(retrieved):
     """The datastore holds the target's own text among wrong ones, so that long retrieved paths are
     kept while their siblings are pruned or refused; then q must still be that of the whole text."""
-    models = tiny_models(16)
+    models = shared_models(16, once=True)
     plain = PROMPT + text_of(steps_of(models, "none", PROMPT, 40))
     rng = np.random.default_rng(0)
     wrong = [
@@ -142,7 +142,7 @@ def q_of(models, context, way, sampling):
 
 
 def test_without_matches_it_is_the_draft_model_s_tree():
-    models = tiny_models(16)
+    models = shared_models(16, once=True)
     options = {"shortest_match": 16, "longest_match": 16, "this_text": False, "budget": 4}
     mine = steps_of(models, KEY, PROMPT, 30, **options)
     given = {"budget": 4, "depth": 12, "width": 4}
@@ -153,7 +153,7 @@ def test_without_matches_it_is_the_draft_model_s_tree():
 def test_the_text_itself_is_looked_up_too():
     """The draft model knows nothing of a run that only the prompt holds; its own tree of one node would
     not contain the run."""
-    models, prompt = tiny_models(16), [9, 4, 6, 2, 8, 9, 4, 6, 2, 8, 9, 4]
+    models, prompt = shared_models(16, once=True), [9, 4, 6, 2, 8, 9, 4, 6, 2, 8, 9, 4]
     steps = steps_of(
         models, KEY, prompt, 10, budget=1, retrieved=4, least_q=0.0, shortest_match=2, length=3
     )
@@ -166,7 +166,7 @@ def test_the_text_itself_is_looked_up_too():
 
 
 def test_it_shows_what_became_of_the_continuations():
-    steps = steps_of(tiny_models(16), KEY, PROMPT, 40, budget=2, least_q=0.02)
+    steps = steps_of(shared_models(16, once=True), KEY, PROMPT, 40, budget=2, least_q=0.02)
     tables = [
         e for s in steps for e in s.tree.exhibits if e.title == "Continuations in the datastore"
     ]

@@ -56,14 +56,24 @@ def test_a_part_that_holds_the_whole_text_writes_what_the_target_writes(architec
     assert text_of(steps) == plain
 
 
-@pytest.mark.parametrize("selector", SELECTORS)
-def test_every_selector_writes_another_text_from_an_eighth(selector):
+@pytest.fixture(scope="module")
+def embedded():
+    """Return the embedded models and a prompt."""
     models = load_models(family(), ReducedCacheDrafter.may_use(), "float32", "cpu")
-    prompt = models.target.tokenizer("The dog saw a red boat. " * 20).input_ids
+    return models, models.target.tokenizer("The dog saw a red boat. " * 20).input_ids
+
+
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_every_selector_writes_from_an_eighth(embedded, selector):
+    models, prompt = embedded
     steps = steps_of(models, KEY, prompt, 12, selector=selector, budget=0, sinks=4)
     assert len(text_of(steps)) == 12
     gauge = steps[0].tree.exhibits[0]
     assert gauge.value < 0.6 and "missing from the answer" in gauge.note
+
+
+def test_with_a_budget_for_all_the_text_is_the_embedded_target_s(embedded):
+    models, prompt = embedded
     whole = steps_of(models, KEY, prompt, 12, selector="streaming", budget=4000)
     assert text_of(whole) == text_of(steps_of(models, "none", prompt, 12))
 

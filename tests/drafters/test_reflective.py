@@ -12,7 +12,7 @@ from engine.core.sampling import Sampling, display_distribution, distribution
 from engine.core.seen import Draft
 from engine.rules import Case, verifier
 from tests.drafters.writing import built, steps_of, text_of
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import shared_models
 
 PROMPT = [3, 5, 7, 2, 9, 11, 4, 1, 8, 13]
 WAYS = [Sampling(), Sampling(0.8, top_k=9, seed=3)]
@@ -20,7 +20,7 @@ WAYS = [Sampling(), Sampling(0.8, top_k=9, seed=3)]
 
 @pytest.fixture(scope="module")
 def models():
-    return tiny_models(16)
+    return shared_models(16)
 
 
 def looked(models, sampling, length=3, quoted=2):

@@ -7,11 +7,10 @@ import torch
 
 from engine.core.sampling import Sampling, display_distribution
 from engine.methods.sjd.drafter import SpeculativeJacobiDrafter
-from engine.proof.memo import remembering
 from engine.rules import verifier
 from tests.drafters.writing import built, steps_of
 from tests.verifiers.step_errors import step_error
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import remembered_models, shared_models
 
 WINDOW = 5
 PROMPT = (1, 2, 0, 1, 2)
@@ -19,7 +18,7 @@ PROMPT = (1, 2, 0, 1, 2)
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(0.8, top_p=0.9, seed=3)])
 def test_places_are_drawn_from_the_laws_of_the_last_pass(sampling):
-    steps = steps_of(tiny_models(16), "sjd", [3, 5, 7], 30, sampling, window=WINDOW)
+    steps = steps_of(shared_models(16), "sjd", [3, 5, 7], 30, sampling, window=WINDOW)
     for before, step in pairwise(steps):
         laws = display_distribution(before.logits, sampling)[len(before.verdict.accepted) + 1 :]
         laws = laws[: len(step.tree)]
@@ -33,7 +32,7 @@ def test_places_are_drawn_from_the_laws_of_the_last_pass(sampling):
 
 
 def test_the_table_tells_how_far_the_laws_have_moved():
-    steps = steps_of(tiny_models(16), "sjd", [3, 5, 7], 30, Sampling(1.0, seed=1), window=WINDOW)
+    steps = steps_of(shared_models(16), "sjd", [3, 5, 7], 30, Sampling(1.0, seed=1), window=WINDOW)
     for before, step in pairwise(steps):
         if len(step.tree) < WINDOW or len(before.tree) < WINDOW:
             continue
@@ -56,7 +55,7 @@ class KeepsItsTokens(SpeculativeJacobiDrafter):
 
 
 def test_a_planted_bias_is_caught():
-    models, sampling = remembering(tiny_models(4)), Sampling(1.0)
+    models, sampling = remembered_models(4), Sampling(1.0)
 
     def error(cls):
         """Return the largest error of the class's steps over four seeds of dice, because the dice decide whether a

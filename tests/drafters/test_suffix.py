@@ -11,7 +11,7 @@ from engine.parts.loading import Models
 from tests.drafters.writing import built, steps_of, text_of
 from tests.engine.test_constraint import PROMPT, Cycle
 from tests.engine.tiny import tiny_model
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import shared_models
 
 KEY = "suffix"
 TEXTS = st.lists(st.lists(st.integers(0, 2), max_size=14), min_size=1, max_size=3)
@@ -82,19 +82,19 @@ def test_a_text_of_one_token_costs_no_more_than_any_other():
 def test_the_longer_the_match_the_more_is_drafted():
     """After "1 2" the next ten tokens are known; the match pays for two of them."""
     text = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2]
-    steps = steps_of(tiny_models(16), KEY, text, 1, budget=16, factor=1.0, offset=0)
+    steps = steps_of(shared_models(16), KEY, text, 1, budget=16, factor=1.0, offset=0)
     assert steps[0].tree.tokens == []  # one new token leaves no room for a draft
-    steps = steps_of(tiny_models(16), KEY, text, 30, budget=16, factor=1.0, offset=0)
+    steps = steps_of(shared_models(16), KEY, text, 30, budget=16, factor=1.0, offset=0)
     assert steps[0].tree.tokens == [3, 4]
-    steps = steps_of(tiny_models(16), KEY, text, 30, budget=16, factor=3.0, offset=0)
+    steps = steps_of(shared_models(16), KEY, text, 30, budget=16, factor=3.0, offset=0)
     assert steps[0].tree.tokens == [3, 4, 5, 6, 7, 8]
 
 
 def test_branches_stand_in_the_order_of_their_counts():
     text = [1, 7, 1, 8, 1, 8, 1]
-    tree = steps_of(tiny_models(16), KEY, text, 30, budget=2, factor=8.0)[0].tree
+    tree = steps_of(shared_models(16), KEY, text, 30, budget=2, factor=8.0)[0].tree
     assert [tree.tokens[child] for child in tree.children(-1)] == [8]
-    tree = steps_of(tiny_models(16), KEY, text, 30, budget=8, least_chance=0.1)[0].tree
+    tree = steps_of(shared_models(16), KEY, text, 30, budget=8, least_chance=0.1)[0].tree
     assert [tree.tokens[child] for child in tree.children(-1)] == [8, 7]
     assert [tree.q[child] for child in tree.children(-1)] == [
         pytest.approx(2 / 3),
@@ -104,12 +104,14 @@ def test_branches_stand_in_the_order_of_their_counts():
 
 def test_no_node_below_the_least_chance():
     text = [1, 7, 1, 8, 1, 8, 1]
-    tree = steps_of(tiny_models(16), KEY, text, 30, budget=8, factor=8.0, least_chance=0.5)[0].tree
+    tree = steps_of(shared_models(16), KEY, text, 30, budget=8, factor=8.0, least_chance=0.5)[
+        0
+    ].tree
     assert [tree.tokens[child] for child in tree.children(-1)] == [8]
 
 
 def test_a_text_written_before_is_drafted_again():
-    models, memory, prompt = tiny_models(16), Memory(), [3, 5, 7]
+    models, memory, prompt = shared_models(16), Memory(), [3, 5, 7]
     first = steps_of(models, KEY, prompt, 40, memory=memory, budget=16, factor=4.0)
     again = steps_of(models, KEY, prompt, 40, memory=memory, budget=16, factor=4.0)
     alone = steps_of(

@@ -12,7 +12,7 @@ from engine.core.sampling import Sampling
 from engine.core.tree import ROOT
 from engine.methods.token_recycling.drafter import MOST_BYTES, SuccessorMatrix, static_shape
 from tests.drafters.writing import roots, steps_of, text_of
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import shared_models
 
 KEY = "token_recycling"
 
@@ -42,7 +42,7 @@ def test_a_shape_is_a_tree_that_takes_early_candidates_first(budget, width, dept
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(1.0, seed=3)], ids=["greedy", "drawn"])
 def test_trees_are_read_off_the_latest_candidates_of_every_row(sampling):
     """The test keeps a matrix of its own, a dictionary, from the logits of all rows of all passes."""
-    models, prompt, width = tiny_models(16), [3, 5, 7], 3
+    models, prompt, width = shared_models(16), [3, 5, 7], 3
     steps = steps_of(models, KEY, prompt, 40, sampling, budget=9, depth=3, successors=width)
     matrix: dict[int, list[int]] = {}
     for root, step in zip(roots(prompt, steps), steps, strict=True):
@@ -63,7 +63,7 @@ def test_trees_are_read_off_the_latest_candidates_of_every_row(sampling):
 
 
 def test_a_refused_token_has_successors_too():
-    models, memory, prompt = tiny_models(16), Memory(), [3, 5, 7]
+    models, memory, prompt = shared_models(16), Memory(), [3, 5, 7]
     steps = steps_of(models, KEY, prompt, 40, memory=memory, budget=9, successors=3)
     seen = {token for step in steps for token in step.tree.tokens}
     refused = seen - {7, *text_of(steps)}
@@ -108,7 +108,7 @@ def test_a_token_read_twice_in_a_pass_keeps_its_last_row():
 
 
 def test_targets_and_widths_have_matrices_of_their_own():
-    memory, models = Memory(), tiny_models(16)
+    memory, models = Memory(), shared_models(16)
     other = replace(models, folders={"target": "elsewhere"})
     for some, width in ((models, 2), (other, 2), (models, 3)):
         assert not len(steps_of(some, KEY, [3, 5, 7], memory=memory, successors=width)[0].tree)

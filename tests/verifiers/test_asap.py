@@ -19,12 +19,11 @@ from engine.methods.awrs.rule import Awrs
 from engine.methods.none.drafter import NoDrafter
 from engine.proof import aligned_figures
 from engine.proof.listed_texts import Laws, Listed, apart, every_text, written
-from engine.proof.memo import remembering
 from engine.run import RunRequest
 from engine.run.run_plan import Plan
 from presets import family
 from tests.drafters.writing import built
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import remembered_models
 
 PROMPT = (1, 2, 0, 1, 2)
 EXACT = 1e-5
@@ -33,7 +32,7 @@ TEXTS = [(1, 1), (2, 2), (2, 3), (3, 1), (3, 2), (3, 3)]
 
 @pytest.fixture(scope="module")
 def models():
-    return remembering(tiny_models(4, end_token=0))
+    return remembered_models(4, 0)
 
 
 @pytest.fixture(scope="module")

@@ -16,10 +16,9 @@ from engine.methods.awrs.rule import Awrs
 from engine.methods.none.drafter import NoDrafter
 from engine.proof.enumeration import branches
 from engine.proof.listed_texts import Listed
-from engine.proof.memo import remembering
 from tests.drafters.writing import steps_of, text_of
 from tests.engine.family import trace_of
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import remembered_models
 
 PROMPT = (1, 2, 0, 1, 2)
 TEXTS = [(1, 1), (2, 2), (2, 3), (3, 1), (3, 2), (3, 3)]
@@ -83,7 +82,7 @@ def test_a_weight_that_leaves_out_the_last_test_is_caught():
 
 @pytest.fixture(scope="module")
 def models():
-    return remembering(tiny_models(4, end_token=0))
+    return remembered_models(4, 0)
 
 
 @pytest.mark.parametrize("key", ["none", "chain", "rsd_s", "prompt_lookup"])

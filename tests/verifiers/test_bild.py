@@ -11,7 +11,7 @@ from engine.core.sampling import Sampling
 from engine.core.tree import ROOT, DraftTree
 from engine.rules import Case, verifier
 from tests.drafters.writing import begun
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import shared_models
 
 GREEDY = Sampling()
 ROWS = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.05, 0.05, 0.9]])
@@ -56,7 +56,7 @@ def test_a_token_that_the_target_cannot_write_is_rolled_back():
 @pytest.mark.parametrize("sampling", [GREEDY, Sampling(0.9, seed=2)], ids=("greedy", "sampled"))
 def test_the_small_model_stops_before_the_place_where_it_is_unsure(sampling):
     """And it stops only there, unless the step is full."""
-    models, fallback = tiny_models(16), 0.35
+    models, fallback = shared_models(16), 0.35
     context, stopped, options = [3, 5, 7, 3, 5], 0, {"fallback": fallback, "length": 4}
     for step in begun(models, "bild", list(context), 40, sampling, "bild", **options):
         tokens = step.tree.tokens

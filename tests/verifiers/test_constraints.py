@@ -14,7 +14,6 @@ from engine.core.sampling import Sampling
 from engine.errors import UserError
 from engine.methods import drafters
 from engine.parts.opening import load_language_model
-from engine.proof.memo import remembering
 from engine.rules import verifier
 from engine.run import RunRequest, open_run
 from presets import family
@@ -22,7 +21,7 @@ from tests.drafters.writing import begun, built, steps_of, text_of, usual
 from tests.engine.family import trace_of
 from tests.grids import some
 from tests.verifiers.step_errors import step_error
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import remembered_models, shared_models
 
 PROMPT = (1, 2, 0, 1, 2)
 EXACT = 1e-5
@@ -78,14 +77,14 @@ class Free(Grammar):
 
 @pytest.fixture(scope="module")
 def models():
-    return remembering(tiny_models(4))
+    return remembered_models(4)
 
 
 @pytest.fixture(scope="module")
 def real_models():
     """Return models for drafters that feed rows to the target's own session. SWIFT needs a layer between the first and
     the last."""
-    return tiny_models(4, layers=3)
+    return shared_models(4, layers=3, once=True)
 
 
 PLAIN = ["none", "chain", "dyspec", "prompt_lookup", "eagle", "falcon"]
@@ -118,7 +117,7 @@ def matched(models, key, seed, rules):
 @pytest.fixture(scope="module")
 def constrained(real_models):
     """The texts of plain decoding in which nothing is forced, by seed."""
-    texts = [matched(real_models, "none", seed, Free) for seed in range(4)]
+    texts = [matched(real_models, "none", seed, Free) for seed in range(2)]
     for seed, text in enumerate(texts):
         assert matched(real_models, "none", seed, None) != text, "this would not show a fault"
     return texts

@@ -9,12 +9,11 @@ from engine.core.sampling import Sampling
 from engine.methods import drafter
 from engine.methods.dyspec.drafter import DySpecDrafter
 from engine.methods.shared.cost_aware import StepCosts
-from engine.proof.memo import remembering
 from engine.rules import verifier
 from engine.sizes.draft_size import settle_size, with_costs
 from tests.drafters.writing import built, steps_of, text_of
 from tests.verifiers.step_errors import step_error
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import remembered_models, shared_models
 
 EXACT = 1e-5
 PROMPT = (1, 2, 0, 1, 2)
@@ -71,7 +70,7 @@ def test_drafting_that_takes_long_makes_larger_trees_pay():
 
 @pytest.mark.parametrize("sampling", [Sampling(1.0), Sampling(0.7, top_k=3)], ids=["t1", "top_k"])
 def test_a_step_writes_the_target_law(sampling):
-    models, rule = remembering(tiny_models(4)), verifier("rejection")
+    models, rule = remembered_models(4), verifier("rejection")
     make = lambda: made(models, DySpecDrafter, {0: 1.0, 16: 4.0}, budget=4, depth=3)
     assert step_error(models, make, rule, sampling, PROMPT) < EXACT
 
@@ -87,14 +86,14 @@ class CutsDrawn(DySpecDrafter):
 
 
 def test_a_planted_bias_is_caught():
-    models, rule = remembering(tiny_models(4)), verifier("rejection")
+    models, rule = remembered_models(4), verifier("rejection")
     make = lambda: made(models, CutsDrawn, CHEAP, budget=3)
     assert step_error(models, make, rule, Sampling(1.0), PROMPT) > 100 * EXACT
 
 
 @pytest.mark.parametrize("key", ["dyspec", "eagle", "mtp"])
 def test_trees_are_smaller_where_nodes_are_dear_and_the_text_is_the_same(key):
-    models, cls = tiny_models(16), drafter(key)
+    models, cls = shared_models(16), drafter(key)
     size = {cls.size_option: 8}
     plain = text_of(steps_of(models, "none", PROMPT))
     nodes = {}
@@ -113,7 +112,7 @@ def test_trees_are_smaller_where_nodes_are_dear_and_the_text_is_the_same(key):
 
 
 def test_costs_are_measured_where_they_are_asked_for(monkeypatch):
-    models, cls = tiny_models(16), drafter("dyspec")
+    models, cls = shared_models(16), drafter("dyspec")
     options = resolve("dyspec", cls.options, {"cost_aware": True})
     assert settle_size(cls, options, models, Sampling(1.0))["budget"] == 16
     monkeypatch.setenv("DRAFTSCOPE_MEASURE", "0")

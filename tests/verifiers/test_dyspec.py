@@ -11,11 +11,10 @@ from engine.core.drafter import Start
 from engine.core.sampling import Sampling
 from engine.core.tree import DraftTree, Draw
 from engine.methods.dyspec.drafter import DySpecDrafter
-from engine.proof.memo import remembering
 from engine.rules import verifier
 from tests.drafters.writing import usual
 from tests.verifiers.step_errors import step_error
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import remembered_models
 
 EXACT = 1e-5
 PROMPT = (1, 2, 0, 1, 2)
@@ -25,7 +24,7 @@ FULL = Sampling(1.0)
 
 @pytest.fixture(scope="module")
 def models():
-    return remembering(tiny_models(4))
+    return remembered_models(4)
 
 
 def error(models, cls, sampling=FULL, **options):

@@ -13,7 +13,7 @@ from engine.core.tree import ROOT, DraftTree
 from engine.methods.gad.drafter import GeneralisedAggressiveDrafter
 from engine.rules import Case, verifier
 from tests.drafters.writing import steps_of, text_of
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import shared_models
 
 PROMPT = [3, 5, 7, 3, 5]
 ROWS = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.05, 0.05, 0.9]])
@@ -21,14 +21,14 @@ SEED = 49  # with which each place of a chain draws another token than the first
 
 
 def test_its_blocks_are_those_of_dflash_and_so_is_its_text():
-    models = tiny_models(16)
+    models = shared_models(16)
     mine, other = (steps_of(models, key, PROMPT, 30, length=3) for key in ("gad", "dflash"))
     assert [step.tree.tokens for step in mine] == [step.tree.tokens for step in other]
     assert text_of(mine) == text_of(steps_of(models, "none", PROMPT, 30))
 
 
 def test_with_temperature_the_favourites_are_drafted_one_hot():
-    steps = steps_of(tiny_models(16), "gad", PROMPT, 30, Sampling(1.0, seed=2), length=3)
+    steps = steps_of(shared_models(16), "gad", PROMPT, 30, Sampling(1.0, seed=2), length=3)
     for step in steps:
         for parent, draws in step.tree.draws.items():
             assert [drawn.kind for drawn in draws] == ["one_hot"]
@@ -67,7 +67,7 @@ def test_the_rest_against_a_search(block, data):
 def test_the_rest_is_a_second_branch():
     """Blocks that say a word twice, the typical fault of parallel drafting: where the target says it once,
     the rest of the dropped block is right."""
-    models, drawn, rule = tiny_models(16), Sampling(1.0, seed=4), "sampler_match"
+    models, drawn, rule = shared_models(16), Sampling(1.0, seed=4), "sampler_match"
     plain = PROMPT + text_of(steps_of(models, "none", PROMPT, 40, drawn, rule))
 
     class SaysItTwice(GeneralisedAggressiveDrafter):
@@ -125,7 +125,7 @@ def test_a_token_that_cannot_be_written_is_never_kept():
 
 
 def test_it_is_lossy_and_shows_it():
-    models = tiny_models(16)
+    models = shared_models(16)
     plain = text_of(steps_of(models, "none", PROMPT, 40))
     lax = verifier("gad", {"beta": 16, "tau": 50.0})
     assert text_of(steps_of(models, "gad", PROMPT, 40, rule=lax)) != plain, (

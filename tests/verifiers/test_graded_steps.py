@@ -8,11 +8,11 @@ from engine.methods import drafters
 from engine.rules import verifier
 from tests.drafters.writing import begun, text_of
 from tests.verifiers.test_constraints import Grammar
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import shared_models
 
 PROMPT = [3, 5, 7, 2, 9, 11, 4]
 COUNT = 14
-AT_HAND = tiny_models(4).parts.keys()
+AT_HAND = shared_models(4, once=True).parts.keys()
 DRAFTERS = [
     key
     for key, cls in drafters().items()
@@ -24,7 +24,7 @@ STATELESS = ("chain", "medusa", "hydra", "clover", "eagle", "falcon", "chimera",
 
 @cache
 def models(vocabulary=16):
-    return tiny_models(vocabulary)
+    return shared_models(vocabulary, once=vocabulary == 4)
 
 
 def written(key, prompt, count, threshold=0.0, constraint=None, pair=None):

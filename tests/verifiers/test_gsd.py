@@ -7,12 +7,11 @@ from engine.core.rule import Case
 from engine.core.sampling import Sampling
 from engine.core.tree import DraftTree
 from engine.methods import drafter
-from engine.proof.memo import remembering
 from engine.rules import verifier
 from engine.rules.gsd import Clusters
 from tests.verifiers.step_errors import step_error
 from tests.verifiers.test_pairs import maker
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import remembered_models
 
 P = torch.tensor([0.30, 0.26, 0.20, 0.14, 0.07, 0.03], dtype=torch.float64)
 Q = torch.tensor([0.05, 0.45, 0.05, 0.30, 0.05, 0.10], dtype=torch.float64)
@@ -82,7 +81,7 @@ def test_a_one_hot_draft_is_kept_as_often_as_its_cluster_comes():
 
 
 def test_through_the_loop_a_cluster_of_one_is_exact_and_larger_ones_are_not():
-    models = remembering(tiny_models(4))
+    models = remembered_models(4)
     error = lambda group: step_error(
         models,
         maker(drafter("chain"), models),

@@ -130,7 +130,7 @@ def test_the_judgements_show_the_factor():
 
 @pytest.mark.parametrize("vocabulary", [5, 6, 7, 8])
 def test_spectr_keeps_at_least_what_rejection_keeps_of_independent_drafts(vocabulary):
-    p, q = pairs(500, vocabulary)
+    p, q = pairs(200, vocabulary)
     for draws in (1, 2, 3, 5):
         ours = kept_by_spectr(p, q, draws)
         theirs = recursive(p, q, draws)

@@ -14,14 +14,14 @@ from engine.core.overlapped import OverlappedText
 from engine.core.sampling import Sampling, display_distribution
 from engine.methods.pearl.drafter import PearlDrafter
 from engine.methods.ssd.drafter import SsdDrafter
-from engine.proof.memo import remembering
 from engine.proof.step_law import Reader
 from engine.rules import verifier
 from tests.drafters.writing import begun, text_of, usual
+from tests.grids import some
 from tests.statistics import p_value, power
 from tests.verifiers.step_errors import run_error
 from tests.verifiers.test_constraints import Grammar
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import remembered_models, shared_models
 
 EXACT = 1e-5
 PROMPT = (1, 2, 0, 1, 2)
@@ -29,14 +29,12 @@ GREEDY, FEW = Sampling(), Sampling(1.0, top_k=2)
 BOTH = pytest.mark.parametrize("cls", [PearlDrafter, SsdDrafter], ids=["pearl", "ssd"])
 
 
-@cache
 def small(vocabulary, end_token=None):
-    return tiny_models(vocabulary, end_token=end_token)
+    return shared_models(vocabulary, end_token=end_token)
 
 
-@cache
 def memo(vocabulary, end_token=None):
-    return remembering(small(vocabulary, end_token))
+    return remembered_models(vocabulary, end_token)
 
 
 def steps_of(cls, count=20, sampling=GREEDY, rule="greedy", **options):
@@ -89,7 +87,11 @@ def error(cls, options, rule, sampling, size, prompt, constraint=lambda: None):
     return run_error(models, make, verifier(rule), sampling, prompt, constraint)
 
 
-@pytest.mark.parametrize("case", RUNS)
+TEXTS = ("pearl, top_p", "pearl, sampler_match")
+"""Cases of which ``make test`` compares texts below, or other cases with the same code: a law cut by top_k."""
+
+
+@pytest.mark.parametrize("case", some(RUNS, lambda case: case not in TEXTS))
 def test_a_run_writes_the_target_law(case):
     assert error(*RUNS[case]) < EXACT
     assert Counts.hits or case != "ssd, every outcome"

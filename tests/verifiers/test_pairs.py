@@ -13,7 +13,6 @@ from engine.methods import drafters
 from engine.methods.asap.rule import Asap
 from engine.methods.awrs.rule import Awrs
 from engine.methods.chain.drafter import ChainDrafter
-from engine.proof.memo import remembering
 from engine.proof.step_law import Reader
 from engine.rules import verifier, verifiers
 from engine.rules.leaf_to_root import LeafToRoot
@@ -23,7 +22,7 @@ from tests.engine.tiny import generated
 from tests.grids import some
 from tests.statistics import p_value, power
 from tests.verifiers.step_errors import step_error
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import remembered_models, shared_models
 
 EXACT = 1e-5  # float32 laws; the planted biases are a thousand times larger
 PROMPT = (1, 2, 0, 1, 2)
@@ -41,9 +40,9 @@ TEXT_SAMPLINGS = [Sampling(1.0, seed=1), Sampling(0.7, seed=2), Sampling(1.0, 8,
 WORDS = (3, 5, 7, 3, 5)
 
 
-@cache
 def small(vocabulary, end_token=None):
-    return tiny_models(vocabulary, end_token=end_token)
+    """Return tiny models. Those with few tokens, on which steps are enumerated, make each pass once."""
+    return shared_models(vocabulary, end_token=end_token, once=vocabulary <= 4)
 
 
 def lossless_pairs(sampling):
@@ -56,12 +55,13 @@ def lossless_pairs(sampling):
                 yield cls, verifier(rule.key)
 
 
-def named(cases):
+def named(cases, few=lambda *case: True):
+    """Return cases for ``parametrize``. few: whether ``make test`` takes a case that is ``usual``."""
     return [
         pytest.param(
             *case,
             id="-".join(getattr(x, "key", x) for x in case),
-            marks=() if usual(*case) else pytest.mark.exhaustive,
+            marks=() if usual(*case) and few(*case) else pytest.mark.exhaustive,
         )
         for case in cases
     ]
@@ -83,6 +83,7 @@ def enumerable():
             yield cls
 
 
+@cache
 def exact_keys():
     return [
         cls.key
@@ -100,9 +101,8 @@ def text(models, make, rule, sampling, prompt, count):
     return text_of(run_loop(models.target, request))
 
 
-@cache
 def memo(vocabulary, end_token=None):
-    return remembering(small(vocabulary, end_token))
+    return remembered_models(vocabulary, end_token)
 
 
 # ---- Exact, branch by branch --------------------------------------------------------------------
@@ -127,10 +127,42 @@ def cases(cls, rule):
 
 PAIRS = list(lossless_pairs(Sampling(1.0)))
 WEIGHED = [pair for pair in PAIRS if weighs(*pair)]
+PLAIN_SHAPES = ("chain", "rsd_c", "multi_chain", "dyspec", "suffix")
+"""Drafters of chains, of drawn trees and of fixed ones: with these ``make test`` enumerates the rules that ignore q,
+and SpecTr where it leaves the draws to rejection sampling."""
+
+
+def in_turn(pairs):
+    """Return whether ``make test`` takes a pair: of each drafter one, the rules in turn, besides each rule with
+    PLAIN_SHAPES and with the drafter of its name. What a drafter does with its sessions, and what the loop does at an
+    end of text, depend on no rule."""
+    rules_of, taken = {}, set()
+    for cls, rule in filter(lambda pair: usual(*pair), pairs):
+        rules_of.setdefault(cls, []).append(rule)
+        if cls.key in (rule.key, *PLAIN_SHAPES):
+            taken.add((cls, rule.key))
+    for place, (cls, rules) in enumerate(rules_of.items()):
+        taken.add((cls, rules[place % len(rules)].key))
+    return lambda cls, rule: (cls, rule.key) in taken
+
+
+def told_apart(cls, rule, case):
+    """Return whether ``make test`` takes this case of this pair. Each drafter meets its two cases in turn, one with
+    each rule that weighs its draws; a rule that weighs nothing meets the PLAIN_SHAPES."""
+    if not weighs(cls, rule):
+        return cls.key in PLAIN_SHAPES
+    weighing = [other for one, other in WEIGHED if one is cls and usual(one, other)]
+    both = cases(cls, rule)
+    return len(weighing) == 1 or case == both[_place(rule, weighing) % len(both)]
+
+
+def _place(rule, rules):
+    return [one.key for one in rules].index(rule.key)
 
 
 @pytest.mark.parametrize(
-    "cls, rule, case", named((*pair, case) for pair in PAIRS for case in cases(*pair))
+    "cls, rule, case",
+    named(((*pair, case) for pair in PAIRS for case in cases(*pair)), told_apart),
 )
 def test_a_step_writes_the_target_law(cls, rule, case):
     vocabulary, sampling, steps_before = (CASES | FEWEST)[case]
@@ -138,14 +170,12 @@ def test_a_step_writes_the_target_law(cls, rule, case):
     assert step_error(models, maker(cls, models), rule, sampling, PROMPT, steps_before) < EXACT
 
 
-@pytest.mark.parametrize(
-    "cls, rule",
-    named(
-        pair
-        for pair in WEIGHED
-        if not (pair[0].uses_target or isinstance(pair[1], LeafToRoot | Asap))
-    ),
-)
+REAL = [
+    pair for pair in WEIGHED if not (pair[0].uses_target or isinstance(pair[1], LeafToRoot | Asap))
+]
+
+
+@pytest.mark.parametrize("cls, rule", named(REAL, in_turn(REAL)))
 def test_with_the_real_sessions(cls, rule):
     """The same through the KV caches and the tree attention, after two steps."""
     models = small(4)
@@ -153,7 +183,7 @@ def test_with_the_real_sessions(cls, rule):
     assert error < EXACT
 
 
-@pytest.mark.parametrize("cls, rule", named(WEIGHED))
+@pytest.mark.parametrize("cls, rule", named(WEIGHED, in_turn(WEIGHED)))
 def test_an_end_of_text_among_the_drafted(cls, rule):
     models = (small if cls.uses_target else memo)(4, end_token=0)
     sampling = Sampling(0.7, top_p=0.9)
@@ -210,11 +240,12 @@ def plain(sampling, end_token=None):
 
 @pytest.mark.parametrize("key", exact_keys())
 def test_sampler_match_writes_the_text_of_plain_decoding(key):
-    """Also where one of its later tokens ends the text."""
-    for sampling in TEXT_SAMPLINGS:
-        whole = plain(sampling)
-        assert len(whole) == COUNT
-        assert matched(key, sampling) == whole
+    """Also where one of its later tokens ends the text, with another sampling. Every drafter meets two of the three
+    samplings, because the rule ignores the law that a token was drawn from."""
+    sampling = TEXT_SAMPLINGS[exact_keys().index(key) % 2]
+    assert len(plain(sampling)) == COUNT
+    assert matched(key, sampling) == plain(sampling)
+    sampling, whole = TEXT_SAMPLINGS[2], plain(TEXT_SAMPLINGS[2])
     end = next(token for place, token in enumerate(whole) if place == whole.index(token) > 7)
     ended = plain(sampling, end)
     assert ended == whole[: whole.index(end) + 1] == matched(key, sampling, end)
@@ -230,10 +261,14 @@ LONG = {
 
 @pytest.mark.parametrize("key", exact_keys())
 def test_a_text_of_one_token_is_written_on_to_the_end_of_the_context(key):
-    models = small(16)
-    steps = steps_of(models, key, [3], 100, **LONG.get(key, {}))
-    assert text_of(steps) == text_of(steps_of(models, "none", [3], 100))
+    steps = steps_of(small(16), key, [3], 100, **LONG.get(key, {}))
+    assert text_of(steps) == to_the_end()
     assert steps[-1].stop == "context"
+
+
+@cache
+def to_the_end():
+    return text_of(steps_of(small(16), "none", [3], 100))
 
 
 def matched(key, sampling, end_token=None):
@@ -243,12 +278,14 @@ def matched(key, sampling, end_token=None):
 
 def rules_in_turn():
     """Return every lossless pair at temperature 0, where all rules accept the target's likeliest token. ``make test``
-    takes one of the rules for each drafter."""
-    pairs, few = list(lossless_pairs(Sampling())), {}
+    takes each rule with plain decoding and with PLAIN_SHAPES, and one rule for each drafter whose greedy text the test
+    above does not compare."""
+    pairs, alone = list(lossless_pairs(Sampling())), {}
     for place, (cls, _) in enumerate(pairs):
-        few.setdefault(cls, []).append(pairs[place])
-    taken = {id(each[place % len(each)]) for place, each in enumerate(few.values())}
-    return some(pairs, lambda pair: id(pair) in taken)
+        if cls.key not in exact_keys():
+            alone.setdefault(cls, []).append(pairs[place])
+    taken = {id(each[place % len(each)]) for place, each in enumerate(alone.values())}
+    return some(pairs, lambda pair: pair[0].key in ("none", *PLAIN_SHAPES) or id(pair) in taken)
 
 
 @pytest.mark.parametrize("cls, rule", rules_in_turn())

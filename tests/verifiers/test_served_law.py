@@ -14,7 +14,6 @@ from engine.loops import run_loop
 from engine.methods import drafter as drafter_class
 from engine.proof.enumeration import Law, Oracle, OracleDraftChance, branches
 from engine.proof.listed_texts import EveryDraw, RememberingAll
-from engine.proof.memo import remembering
 from engine.proof.step_law import Reader
 from engine.rules import verifier
 from engine.serving import served_text, sglang_questions, vllm_questions
@@ -22,16 +21,16 @@ from engine.serving.engine_address import read
 from engine.serving.served_target import QUESTIONS, ServedTarget
 from tests.engine.small_engine import NAME, SmallEngine
 from tests.verifiers.test_pairs import maker
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import remembered_models
 
-VOCABULARY, LENGTH, EXACT = 6, 3, 1e-5
+VOCABULARY, LENGTH, EXACT = 5, 3, 1e-5
 PROMPT = (1, 2, 0, 1, 2)
 SAMPLED = Sampling(1.0)
 
 
 @cache
 def models():
-    return remembering(tiny_models(VOCABULARY))
+    return remembered_models(VOCABULARY)
 
 
 class TinyServed(ServedTarget):
@@ -89,7 +88,7 @@ def truly(oracle: Oracle, p) -> int:
 
 @pytest.fixture(autouse=True)
 def few_known(monkeypatch):
-    """Let a draft model know two of the six tokens only, so that a rejection often leaves a token that it does not
+    """Let a draft model know two of the five tokens only, so that a rejection often leaves a token that it does not
     know."""
     for module in (served_text, vllm_questions, sglang_questions):
         monkeypatch.setattr(module, "KNOWN", 2)

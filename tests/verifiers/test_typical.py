@@ -11,7 +11,7 @@ from engine.core.tree import ROOT, DraftTree
 from engine.methods import drafters
 from engine.rules import Case, verifier
 from tests.drafters.writing import steps_of, text_of
-from tests.verifiers.tiny import tiny_models
+from tests.verifiers.tiny import shared_models
 
 UNSURE = [0.25] * 4
 """Entropy log 4: the threshold is delta / 4 where that is below epsilon."""
@@ -102,7 +102,7 @@ def test_the_final_token_is_the_favourite_whatever_the_seed():
     "key", sorted(drafters().keys() & {"medusa", "ddtree", "chain", "rsd_s", "multi_chain"})
 )
 def test_at_temperature_zero_it_writes_the_text_of_the_greedy_rule(key):
-    models = tiny_models(16)
+    models = shared_models(16)
     plain = text_of(steps_of(models, "none", [3, 5, 7], 24))
     steps = steps_of(models, key, [3, 5, 7], 24, rule="typical")
     assert text_of(steps) == plain
