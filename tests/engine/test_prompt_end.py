@@ -109,22 +109,26 @@ def apart(one: dict, other: dict) -> float:
     return max(abs(one.get(path, 0.0) - other.get(path, 0.0)) for path in {*one, *other})
 
 
-@pytest.mark.parametrize("text, drafter", [("cab", "chain"), ("cab", "dyspec")])
-def test_the_law_of_a_healed_text(text, drafter):
-    """The byte law, whatever is drafted. Masks alone keep another one."""
+def distance(drafter: str, constraint: type[PromptEnd], text: str = "cab") -> float:
+    """Return how far the law of the healed text is from the target's own."""
     models = toy()
     prompt = [WORDS.index("."), *models.target.tokenizer(text)["input_ids"]]
     kept, end = taken_back(models.target, ChatPrompt(f".{text}", prompt, frozenset()))
     assert (kept.text, end.text) == (".", text)
-    expected = conditional_law((WORDS.index("."),), text)
+    make, fresh = partial(built, drafter, models), lambda: constraint(models.target, end, 1.0)
+    law = run_law(models, make, verifier("rejection"), Sampling(1.0), (0,), fresh)
+    return apart(law, conditional_law((WORDS.index("."),), text))
 
-    def law(constraint):
-        make = partial(built, drafter, models)
-        fresh = lambda: constraint(models.target, end, 1.0)
-        return run_law(models, make, verifier("rejection"), Sampling(1.0), (0,), fresh)
 
-    assert apart(law(PromptEnd), expected) < 1e-5
-    assert apart(law(Masked), expected) > 1e-3
+@pytest.mark.parametrize("drafter", ["chain", "dyspec"])
+def test_the_law_of_a_healed_text(drafter):
+    """The byte law, whatever is drafted."""
+    assert distance(drafter, PromptEnd) < 1e-5
+
+
+def test_masks_alone_keep_another_law():
+    """The planted fault lies before the rule, so that it shows whatever is drafted."""
+    assert distance("chain", Masked) > 1e-3
 
 
 @pytest.mark.parametrize(
