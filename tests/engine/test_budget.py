@@ -160,9 +160,8 @@ def test_graphs_of_graphs_go_with_their_model():
 
 
 def test_the_garbage_collector_may_free_a_family_while_its_graph_goes():
-    """At each of the moments at which it may run."""
+    """At each of the moments at which it may run. All that it frees is young, so nothing older is looked at."""
     thresholds = gc.get_threshold()
-    gc.freeze()  # it looks at nothing older
     try:
         for moment in range(1, 60):
             budget = Budget(300)
@@ -170,7 +169,7 @@ def test_the_garbage_collector_may_free_a_family_while_its_graph_goes():
             old.of("a", lambda: Graph("old", 300))
             for _ in range(LACKING):
                 new.of("a", pytest.fail)
-            gc.collect()
+            gc.collect(0)
             gc.disable()
             cycle = [old]
             cycle.append(cycle)
@@ -179,26 +178,25 @@ def test_the_garbage_collector_may_free_a_family_while_its_graph_goes():
             gc.enable()
             assert new.of("a", lambda: Graph("new")).name == "new"
             gc.set_threshold(*thresholds)
-            gc.collect()
+            gc.collect(0)
             assert budget.used == 100 and len(budget) == 1
     finally:
         gc.set_threshold(*thresholds)
         gc.enable()
-        gc.unfreeze()
 
 
 def with_features(model):
-    model.expect((1, 2), 8, Expected(20, 200))
+    model.expect((1, 2), 0, Expected(20, 60))
 
 
 def with_chains(model):
-    model.expect_chains((), Expected(20, 200))
+    model.expect_chains((), Expected(20, 60))  # in buffers of one capacity
 
 
 def with_stretches(model):
-    model.prepare_stretches([1], 2)
+    model.prepare_stretches([1], 0)
     session = model.session(64)
-    session.prefill(tokens(9, 1))
+    session.prefill(tokens(20, 1))
     session.through([5], Layers(stop=1), [-1])
 
 
@@ -272,7 +270,7 @@ def assert_same_texts(models, features) -> None:
     found = []
     for model in models:
         session = model.session(64, features)
-        session.prefill(tokens(9, 1))
+        session.prefill(tokens(20, 1))
         found.append(session.feed(tokens(30, 2), range(-1, 29)))
     for expected, other in zip(*found, strict=True):
         if expected is not None:
@@ -293,7 +291,7 @@ def test_a_model_without_a_budget_has_one_graph(monkeypatch):
 
 def test_one_graph_returns_all_features_that_were_wanted():
     """So the weights are not held once for each set of features."""
-    wanted = ((1,), (2, 0), (3,), ())
+    wanted = ((1,), (2, 0), ())
     module, fast = both(tiny_hf_model("llama"))
     for features in wanted:
         assert_same_texts((module, fast), features)

@@ -48,6 +48,17 @@ def generated(reference, prompt, **settings):
     return written_by(reference, prompt, COUNT, **neutral, **settings)
 
 
+@pytest.fixture(scope="module")
+def turns() -> list[int]:
+    """Return the tokens of the conversation."""
+    return tokenizer().apply_chat_template(TURNS, add_generation_prompt=True)["input_ids"]
+
+
+@pytest.fixture(scope="module")
+def answer(reference, turns) -> list[int]:
+    return generated(reference, turns)
+
+
 EXACT = [
     key
     for key, cls in drafters().items()
@@ -58,14 +69,13 @@ EXACT = [
 
 
 @pytest.mark.parametrize("key", EXACT)
-def test_a_conversation_is_answered_as_generate_would(pair, reference, key):
+def test_a_conversation_is_answered_as_generate_would(pair, turns, answer, key):
     trace = trace_of(pair, prompt="", messages=TURNS, drafter=key)
     prompt = trace.run["prompt"]
     assert prompt["messages"] == TURNS
     assert prompt["text"] == "<|system|>Be brief.<|end|><|user|>Hello dog<|end|><|assistant|>"
-    expected = tokenizer().apply_chat_template(TURNS, add_generation_prompt=True)["input_ids"]
-    assert prompt["tokens"] == expected
-    assert tokens_of(trace) == generated(reference, prompt["tokens"])
+    assert prompt["tokens"] == turns
+    assert tokens_of(trace) == answer
 
 
 @pytest.fixture(scope="module")
@@ -75,51 +85,61 @@ def stop(pair) -> str:
     return text[len(text) // 2 : len(text) // 2 + 4]
 
 
+@pytest.fixture(scope="module")
+def stopped(reference, stop) -> tuple[list[int], list[int]]:
+    """Return the tokens of the usual prompt, and those that generate writes until the string stands in the text."""
+    prompt = tokenizer()("Once upon")["input_ids"]
+    return prompt, generated(reference, prompt, stop_strings=[stop], tokenizer=tokenizer())
+
+
 STOPPED = some(EXACT, {"none", "chain", "dyspec", "prompt_lookup"}.__contains__)
 
 
 @pytest.mark.parametrize("key", STOPPED)
-def test_a_stop_string_ends_the_text_where_generate_ends_it(pair, stop, reference, key):
+def test_a_stop_string_ends_the_text_where_generate_ends_it(pair, stop, stopped, key):
     trace = trace_of(pair, drafter=key, stop=["never in it", stop])
     assert trace.summary["stop"] == "stop" and stop in trace.summary["text"]
     assert trace.run["stop_strings"] == ["never in it", stop]
-    expected = generated(
-        reference, trace.run["prompt"]["tokens"], stop_strings=[stop], tokenizer=tokenizer()
-    )
-    assert tokens_of(trace) == expected
+    assert (trace.run["prompt"]["tokens"], tokens_of(trace)) == stopped
 
 
-def told_to(pair, tmp_path, **settings) -> ModelPaths:
-    """Return the pair with these settings in the target's generation config."""
-    folder = shutil.copytree(pair.target, tmp_path / "told")
+def told_to(pair, folder, **settings) -> ModelPaths:
+    """Return the pair with these settings in the target's generation config, in a copy that lies in this folder."""
+    folder = shutil.copytree(pair.target, folder / "told")
     file = folder / "generation_config.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), **settings}))
     return ModelPaths(str(folder), pair.parts)
 
 
+@pytest.fixture(scope="module")
+def told_to_stop(pair, stop, tmp_path_factory) -> ModelPaths:
+    return told_to(pair, tmp_path_factory.mktemp("stop"), stop_strings=["never in it", stop])
+
+
 @pytest.mark.parametrize("key", ["none", "chain", "prompt_lookup"])
-def test_a_stop_string_of_the_generation_config_ends_the_text(pair, stop, reference, tmp_path, key):
-    told = told_to(pair, tmp_path, stop_strings=["never in it", stop])
-    trace = trace_of(told, drafter=key, stop=["nor this"])
+def test_a_stop_string_of_the_generation_config_ends_the_text(told_to_stop, stop, stopped, key):
+    trace = trace_of(told_to_stop, drafter=key, stop=["nor this"])
     assert trace.summary["stop"] == "stop"
     assert trace.run["stop_strings"] == ["nor this", "never in it", stop]
-    expected = generated(
-        reference, trace.run["prompt"]["tokens"], stop_strings=[stop], tokenizer=tokenizer()
-    )
-    assert tokens_of(trace) == expected
+    assert (trace.run["prompt"]["tokens"], tokens_of(trace)) == stopped
+
+
+@pytest.fixture(scope="module")
+def told_to_cut(pair, tmp_path_factory) -> ModelPaths:
+    folder = tmp_path_factory.mktemp("cut")
+    return told_to(pair, folder, min_p=0.6, top_k=0, top_p=1.0, temperature=1.0)
 
 
 @pytest.mark.parametrize("key", ["none", "chain"])
-def test_the_model_s_own_cuts_are_in_the_trace_and_made(pair, tmp_path, key):
-    told = told_to(pair, tmp_path, min_p=0.6, top_k=0, top_p=1.0, temperature=1.0)
-    trace = trace_of(told, drafter=key, own_sampling=True, seed=3)
+def test_the_model_s_own_cuts_are_in_the_trace_and_made(told_to_cut, key):
+    trace = trace_of(told_to_cut, drafter=key, own_sampling=True, seed=3)
     assert trace.run["sampling"]["min_p"] == 0.6
     rows = [entry["p"] for step in trace.steps for entry in step["distributions"]]
     assert rows
     for row in rows:
         shares = [share for _, _, share in row if share > 0]
         assert min(shares) >= 0.6 * max(shares) - 1e-6
-    free = trace_of(told, drafter=key, temperature=1.0, seed=3)
+    free = trace_of(told_to_cut, drafter=key, temperature=1.0, seed=3, max_new_tokens=2)
     assert "min_p" not in free.run["sampling"]
 
 
