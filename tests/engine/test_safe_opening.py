@@ -22,15 +22,15 @@ from presets import family
 
 REPOSITORY = Path(__file__).parents[2]
 OPEN = """
-import os, sys
 import {first}
 from engine.errors import UserError
-from engine.parts.opening import load_language_model
+from engine.parts.hub import folder_of
 try:
-    load_language_model("somebody/model")
+    folder_of("somebody/model")
 except UserError as error:
     print(error)
 """
+"""What ``load_language_model`` does with a name: all that it asks the Hub, without torch and transformers."""
 
 
 class Bomb:
