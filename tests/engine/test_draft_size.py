@@ -149,8 +149,8 @@ def test_graphs_are_made_before_the_patience_begins(memory, models, monkeypatch)
 def test_a_remembered_cost_decides(memory, models, monkeypatch):
     cls = drafter("chain")
     knowing(monkeypatch, gains_of(0.7, 1, 2, 4))
-    settle_size(cls, declared("chain"), models, Sampling())
-    (key,) = json.loads(memory.read_text())
+    key = key_of(cls, declared("chain"), models)
+    memory.parent.mkdir(parents=True, exist_ok=True)
     for costs, length in (({"1": 1, "2": 50, "4": 90}, 1), ({"1": 1, "2": 1, "4": 1}, 4)):
         entry = {"costs": costs, "gains": {}, "noise": 0.1, "doubts": 0}
         memory.write_text(json.dumps({key: entry}))
@@ -308,7 +308,8 @@ def own(models, tmp_path):
     return replace(models, folders=names)
 
 
-def test_a_pair_without_gains_is_measured_with_a_bar(memory, own):
+def test_a_pair_without_gains_is_measured_with_a_bar(memory, own, monkeypatch):
+    monkeypatch.setattr(draft_size, "PROMPTS", draft_size.PROMPTS[:1])
     cls, heard = drafter("chain"), []
     options = declared("chain")
     size = settle_size(cls, options, own, Sampling(), lambda *news: heard.append(news))["length"]
