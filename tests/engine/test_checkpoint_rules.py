@@ -197,7 +197,7 @@ def test_where_both_leave_nothing_the_run_fails_and_rules_of_length_are_left_out
     assert [step.stop for step in steps] == ["eos"], "the constraint decides where the text ends"
 
 
-def test_they_are_said_when_a_checkpoint_is_opened(tmp_path, caplog):
+def test_they_are_said_when_a_checkpoint_is_opened(tmp_path, caplog, uncompiled):
     module = tiny_hf_model("gpt2")
     module.generation_config.repetition_penalty = 1.1
     module.save_pretrained(tmp_path)

@@ -278,7 +278,7 @@ def test_tables_that_no_file_holds_are_counted(tmp_path):
         admit(str(folder), Allowed((str(tmp_path),), most_bytes=1 << 30))
 
 
-def test_a_model_from_the_hub_is_named_as_people_know_it(whole, tmp_path, monkeypatch):
+def test_a_model_from_the_hub_is_named_as_people_know_it(whole, tmp_path, monkeypatch, uncompiled):
     """Its folder in the cache is named by a number."""
     cache = tmp_path / "models--org--small" / "snapshots" / ("ab" * 20)
     shutil.copytree(whole, cache)
