@@ -5,6 +5,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import torch
@@ -17,9 +18,14 @@ CONTEXT = 96
 MOST_LOGPROBS, MOST_NAMED = 20, 128  # vLLM's default, and its bound
 
 
-@torch.no_grad()
 def embedded_rows(prompt: list[int]) -> Tensor:
     """Return the log-probabilities [T, V] after each token."""
+    return _rows(tuple(prompt))
+
+
+@lru_cache(64)
+@torch.no_grad()
+def _rows(prompt: tuple[int, ...]) -> Tensor:
     return embedded_module()(torch.tensor([prompt])).logits[0].log_softmax(-1)
 
 
@@ -104,14 +110,15 @@ class SmallEngine:
         told = {"index": index, "text": "", "logprobs": logprobs, "finish_reason": "length"}
         if "prompt_logprobs" not in body:
             return told
+        top = rows[:-1].topk(body["prompt_logprobs"]).indices
+        named = torch.cat([torch.tensor(prompt[1:], dtype=torch.long)[:, None], top], 1)
+        values = rows[:-1].gather(1, named)
+        ranks = (rows[:-1, None] >= values[..., None]).sum(-1)
         read: list[dict | None] = [None]
-        for row, token in zip(rows, prompt[1:], strict=False):
-            top = dict.fromkeys([token, *row.topk(body["prompt_logprobs"]).indices.tolist()])
+        for row in zip(named.tolist(), values.tolist(), ranks.tolist(), strict=True):
+            entries = zip(*row, strict=True)
             read.append(
-                {
-                    str(one): {"logprob": float(row[one]), "rank": int((row >= row[one]).sum())}
-                    for one in top
-                }
+                {str(token): {"logprob": value, "rank": rank} for token, value, rank in entries}
             )
         return told | {"prompt_logprobs": read}
 
@@ -195,3 +202,15 @@ def give(handler: BaseHTTPRequestHandler, status: int, answer: object, **headers
         handler.send_header(name.replace("_", "-"), value)
     handler.end_headers()
     handler.wfile.write(told)
+
+
+def gives(status: int, answer: object) -> Callable[[BaseHTTPRequestHandler, dict], None]:
+    return lambda handler, body: give(handler, status, answer)
+
+
+def cut_off(handler: BaseHTTPRequestHandler, body: dict) -> None:
+    """Break off in the middle of an answer."""
+    handler.send_response(200)
+    handler.send_header("Content-Length", "1000")
+    handler.end_headers()
+    handler.wfile.write(b'{"choices": [')

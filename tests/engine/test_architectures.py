@@ -11,14 +11,18 @@ from engine.parts.opening import language_model
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 
 ARCHITECTURES = sorted(CONFIGS)
+THROUGH_MODULES = ("gemma2", "mistral", "qwen2", "qwen3")
+"""``test_compiled.py`` compares their compiled passes with those of the module, which are read here."""
 
 
 @pytest.fixture(scope="module", params=ARCHITECTURES)
 def pair(request):
     """Return (the model as transformers runs it, the same weights in the engine)."""
-    plain = tiny_hf_model(request.param)
+    name = request.param
+    plain = tiny_hf_model(name)
     plain.set_attn_implementation("eager")
-    return plain, language_model(copy.deepcopy(plain), None, request.param)
+    lean = name not in THROUGH_MODULES
+    return plain, language_model(copy.deepcopy(plain), None, name, lean)
 
 
 def read_by(plain, tokens: list[int]) -> tuple[torch.Tensor, torch.Tensor]:

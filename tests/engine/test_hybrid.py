@@ -31,6 +31,19 @@ def model() -> HybridModel:
     return language_model(random_module(config), None, "tiny hybrid")
 
 
+@pytest.fixture(scope="module")
+def draft() -> HybridModel:
+    """It keeps a state, too."""
+    return language_model(random_module(config_of("bamba"), seed=4), None, "draft")
+
+
+@pytest.fixture(scope="module")
+def expected() -> list[int]:
+    """Return the text of ``generate`` of an untouched copy."""
+    module = random_module(config_of("granitemoehybrid"))
+    return generated(module, PREFIX, 20, eos_token_id=-1)
+
+
 @pytest.fixture
 def session(model):
     started = model.session(16)
@@ -99,12 +112,9 @@ def test_transitions_multiply_up_along_a_path(model, session):
 
 
 @pytest.mark.parametrize("key", ["stree", "dyspec", "chain", "reflective"])
-def test_the_text_is_the_modules_own(model, key):
-    """The draft keeps a state, too. The reference is ``generate`` of an untouched copy."""
-    reference = random_module(config_of("granitemoehybrid"))
-    draft = language_model(random_module(config_of("bamba"), seed=4), None, "draft")
+def test_the_text_is_the_modules_own(model, draft, expected, key):
     found, states = written(model, draft, key)
-    assert found == generated(reference, PREFIX, 20, eos_token_id=-1)
+    assert found == expected
     if key == "stree":
         assert all(len(rows) > 2 for rows in states)
 
@@ -130,9 +140,8 @@ class Often(Cycle):
     EVERY = 1
 
 
-def test_behind_forced_tokens_the_table_tells_of_the_rows_below_them(model):
+def test_behind_forced_tokens_the_table_tells_of_the_rows_below_them(model, draft):
     """Each row of the table is compared with a plain chain: the root, the forced tokens, the path to the node."""
-    draft = language_model(random_module(config_of("bamba"), seed=4), None, "draft")
     text, seen = list(PREFIX), 0
     for step in steps_of(model, draft, "stree", Often()):
         tree = step.tree

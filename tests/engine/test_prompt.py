@@ -1,5 +1,7 @@
 """Texts that share a prompt read it once, and each writes what it writes alone."""
 
+from functools import cache
+
 import pytest
 import torch
 
@@ -18,6 +20,7 @@ from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 PROMPT = [3, 14, 15, 9, 2, 6, 5, 35, 8, 9, 7, 9, 2, 6]
 
 
+@cache
 def model_of(architecture: str, lean: bool, static: bool) -> LanguageModel:
     return language_model(tiny_hf_model(architecture), None, architecture, lean, static)
 

@@ -22,15 +22,15 @@ from presets import family
 
 REPOSITORY = Path(__file__).parents[2]
 OPEN = """
-import os, sys
 import {first}
 from engine.errors import UserError
-from engine.parts.opening import load_language_model
+from engine.parts.hub import folder_of
 try:
-    load_language_model("somebody/model")
+    folder_of("somebody/model")
 except UserError as error:
     print(error)
 """
+"""What ``load_language_model`` does with a name: all that it asks the Hub, without torch and transformers."""
 
 
 class Bomb:
@@ -61,7 +61,7 @@ def test_pickled_weights_are_refused_unopened(model, tmp_path, name):
     assert not trap.exists()
 
 
-def test_pickled_weights_beside_safetensors_stay_unopened(model, tmp_path):
+def test_pickled_weights_beside_safetensors_stay_unopened(model, tmp_path, uncompiled):
     shutil.copy(Path(family().parts["draft"]) / "model.safetensors", model)
     trap = tmp_path / "sprung"
     (model / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb(trap)))
@@ -81,7 +81,7 @@ def test_code_that_comes_with_a_model_is_not_run(model, tmp_path):
     assert not trap.exists()
 
 
-def test_a_known_kind_of_model_opens_without_the_code_beside_it(tmp_path):
+def test_a_known_kind_of_model_opens_without_the_code_beside_it(tmp_path, uncompiled):
     folder, trap = tmp_path / "model", tmp_path / "sprung"
     shutil.copytree(family().parts["draft"], folder)
     (folder / "modeling_own.py").write_text(f"open({str(trap)!r}, 'w')\n")

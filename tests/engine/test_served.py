@@ -5,6 +5,7 @@ import signal
 import socket
 import threading
 import time
+from functools import cache
 
 import pytest
 
@@ -21,11 +22,12 @@ from engine.serving.engine_client import KEY, EngineClient
 from engine.serving.served_target import SERVED, ServedTarget
 from presets import family
 from tests.engine.family import ran, tokens_of, trace_of
-from tests.engine.small_engine import CONTEXT, embedded_rows, give, small_engine
+from tests.engine.small_engine import CONTEXT, cut_off, embedded_rows, give, gives, small_engine
 from tests.grids import some
 
 PROMPT = "Once upon a time there was a little dog"
 HERE = family().parts["draft"]
+NEW = 16
 
 
 @pytest.fixture(scope="module")
@@ -42,13 +44,20 @@ def right_again(engine):
 
 def request(engine, **fields) -> RunRequest:
     models = ModelPaths(engine.target, {"draft": HERE})
-    return RunRequest(**{"prompt": PROMPT, "models": models, "max_new_tokens": 24, **fields})
+    return RunRequest(**{"prompt": PROMPT, "models": models, "max_new_tokens": NEW, **fields})
 
 
 def served(engine, **fields):
     return ran(request(engine, **fields))
 
 
+@cache
+def here(drafter: str = "none", count: int = NEW, **options):
+    """Return the run of the same model here."""
+    return trace_of(PROMPT, drafter=drafter, options=options, max_new_tokens=count)
+
+
+@cache
 def able() -> list[str]:
     """Return the drafters that use only the target's passes, and need at most a draft model."""
     return [
@@ -65,8 +74,8 @@ FEW = ("none", "chain", "dyspec", "prompt_lookup", "auto")
 
 @pytest.mark.parametrize("drafter", some(able(), FEW.__contains__))
 def test_the_text_is_that_of_the_same_model_here(engine, drafter):
-    trace = served(engine, drafter=drafter, max_new_tokens=16)
-    assert tokens_of(trace) == tokens_of(trace_of(PROMPT, drafter="none", max_new_tokens=16))
+    trace = served(engine, drafter=drafter)
+    assert tokens_of(trace) == tokens_of(here())
     assert trace.run["target"]["known"] == 8 and trace.run["verifier"]["up_to_rounding"]
 
 
@@ -75,17 +84,17 @@ def test_every_step_asks_once_and_accepts_what_it_would_here(engine, monkeypatch
     monkeypatch.setattr(vllm_questions, "KNOWN", 1)
     engine.asked.clear()
     there = served(engine, drafter="dyspec", options={"budget": 8})
-    here = trace_of(PROMPT, drafter="dyspec", options={"budget": 8}, max_new_tokens=24)
-    assert len(engine.asked) == len(there.steps) == len(here.steps)
+    own = here("dyspec", budget=8)
+    assert len(engine.asked) == len(there.steps) == len(own.steps)
     assert any(len(asked["prompt"]) > 1 for asked in engine.asked), "a tree, path by path"
-    for one, other in zip(there.steps, here.steps, strict=True):
+    for one, other in zip(there.steps, own.steps, strict=True):
         assert one["nodes"]["token"] == other["nodes"]["token"]
         assert one["nodes"]["status"] == other["nodes"]["status"]
         assert one["nodes"]["p"] == pytest.approx(other["nodes"]["p"], abs=1e-4)
 
 
 def test_the_context_ends_where_the_engine_says(engine):
-    trace = served(engine, prompt="1 2 3 4 5 6 7 8 9 10 " * 2, max_new_tokens=400)
+    trace = served(engine, prompt="1 2 3 4 5 6 7 8 9 10 " * 3, max_new_tokens=400)
     assert trace.summary["stop"] == "context"
     assert len(trace.run["prompt"]["tokens"]) + trace.summary["new_tokens"] == CONTEXT
 
@@ -102,7 +111,7 @@ def test_a_planted_error_of_the_engine_is_seen(engine):
 
     engine.wrong["/v1/completions"] = second_best
     trace = served(engine, drafter="none", max_new_tokens=8)
-    assert tokens_of(trace) != tokens_of(trace_of(PROMPT, drafter="none", max_new_tokens=8))
+    assert tokens_of(trace) != tokens_of(here(count=8))
 
 
 def refused(engine, **fields) -> str:
@@ -138,19 +147,8 @@ def test_another_name_and_another_vocabulary(engine):
     assert "has another vocabulary" in refused(engine)
 
 
-def cut_off(handler, body):
-    handler.send_response(200)
-    handler.send_header("Content-Length", "1000")
-    handler.end_headers()
-    handler.wfile.write(b'{"choices": [')
-
-
 def elsewhere(handler, body):
     give(handler, 307, {}, Location="http://127.0.0.1:1/v1/completions")
-
-
-def gives(status, answer):
-    return lambda handler, body: give(handler, status, answer)
 
 
 def strange(tops=None, **change):
@@ -277,7 +275,7 @@ def test_sglang_is_asked_in_its_own_way(engine, drafter):
     models = ModelPaths(engine.sglang_target, {"draft": HERE})
     there = served(engine, models=models, drafter=drafter)
     assert len(engine.asked) == len(there.steps)
-    assert tokens_of(there) == tokens_of(trace_of(PROMPT, drafter="none", max_new_tokens=24))
+    assert tokens_of(there) == tokens_of(here())
     vllm = served(engine, drafter=drafter)
     for one, other in zip(there.steps, vllm.steps, strict=True):
         assert one["nodes"]["p"] == pytest.approx(other["nodes"]["p"], abs=1e-4)

@@ -1,5 +1,6 @@
 """When a drafter stops asking its draft model."""
 
+from functools import cache
 from itertools import accumulate
 from operator import mul
 
@@ -15,6 +16,7 @@ PROMPT, SIZE, TOKENS = "Once upon a time, there was a little", 8, 48
 GREEDY, DRAWN = Sampling(), Sampling(temperature=1.0, seed=5)
 
 
+@cache
 def run(key: str, stop_below: float, sampling=GREEDY):
     """Return (the trees of the steps that had room for the whole size, the text)."""
     cls = drafter(key)

@@ -116,7 +116,7 @@ def steps_of(when, cost, count=1500):
     """Run SWIFT at given times: a plain step takes 4 ms, a draft pass ``cost`` of that, and a trial 8 ms. A draft is
     accepted as a whole if ``cost`` is below 0.1, and otherwise rejected. Returns (time relative to plain decoding, the
     drafter)."""
-    target = language_model(tiny_hf_model("llama", num_hidden_layers=4), None, "tiny")
+    target = language_model(tiny_hf_model("llama", num_hidden_layers=4), None, "tiny", lean=False)
     drafter = built(SwiftDrafter, Models(target), when=when, length=4)
     session = SimpleNamespace(length=0)
     drafter.begin(Start(PROMPT, Sampling(), Chance.of(1).drafting, target=session, memory=Memory()))

@@ -89,8 +89,18 @@ def test_a_reader_that_goes_away_cancels_the_run(tmp_path):
     assert read_trace(path).summary["stop"] == "cancelled"
 
 
-@pytest.mark.parametrize("closed", some([">&-", ">&- 2>&-", "> /dev/full"], "> /dev/full".__eq__))
-def test_a_closed_or_full_standard_output_is_no_traceback(closed, tmp_path):
+def test_a_full_standard_output_is_no_traceback(tmp_path, monkeypatch, capsys):
+    """Nor when the stream is closed, which writes once more what could not be written."""
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        code = main([*COMMAND[3:], *SMALL, "--trace", str(tmp_path / "t.ndjson")])
+    told = capsys.readouterr().err
+    assert code == 2 and told.startswith("error: Standard output") and told.count("\n") == 1
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-", "> /dev/full"])
+def test_a_closed_or_full_standard_output_of_a_process_is_no_traceback(closed, tmp_path):
     line = " ".join(f"'{word}'" for word in [*COMMAND, *SMALL])
     path = tmp_path / "t.ndjson"
     done = subprocess.run(
