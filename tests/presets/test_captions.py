@@ -20,7 +20,7 @@ from engine.training.caption_family import right_shares
 from presets import family
 from tests.drafters.writing import steps_of, text_of, usual
 
-NUMBERS = range(8)
+NUMBERS = range(4)
 ASKED = {
     "picture": "describe the picture. ![](scene:{})",
     "film": "describe the film. ![](film:{})",
@@ -56,7 +56,7 @@ def test_held_out_scenes_and_films_are_answered_rightly(monkeypatch):
 
 @pytest.mark.parametrize("asked", ASKED)
 def test_every_drafter_writes_what_the_target_writes(models, asked):
-    for number in NUMBERS[:3]:
+    for number in NUMBERS[:2]:
         prompt = ASKED[asked].format(number)
         plain = text_of(run(models, prompt, "none"))
         assert models.target.end_tokens & {plain[-1]}
