@@ -27,8 +27,14 @@ from tests.pairs import SIZES, make, strangers_pair
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory):
+def folders(tmp_path_factory):
     return [str(one) for one in strangers_pair(tmp_path_factory.mktemp("pair"))]
+
+
+@pytest.fixture
+def pair(folders, uncompiled):
+    """Return the folders of a pair of models, which each test opens several times."""
+    return folders
 
 
 def room(pair, **changes) -> OwnModels:
