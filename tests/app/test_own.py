@@ -95,7 +95,7 @@ def test_the_menu_promises_no_more_than_the_target_s_numbers_keep(tmp_path, monk
         assert chain["exact"] == (word == "lossless")
 
 
-def test_what_the_page_leaves_out_is_named(tmp_path):
+def test_what_the_page_leaves_out_is_named(tmp_path, uncompiled):
     config = LlamaConfig(vocab_size=4160, eos_token_id=None, **SIZES)
     folder = make(tmp_path / "m", config, 1, do_sample=True, min_p=0.6)
     file = folder / "generation_config.json"
