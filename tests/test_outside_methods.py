@@ -216,8 +216,9 @@ UNUSABLE = {
 
 @pytest.mark.parametrize("key", UNUSABLE)
 def test_one_sentence_says_why_it_cannot_be_proven(key, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(time_limit, "PATIENCE", 1.0)
     body, words = UNUSABLE[key]
+    # what never ends uses up all of its time
+    monkeypatch.setattr(time_limit, "PATIENCE", 0.3 if words == "took more than" else 1.0)
     assert main(["prove", str(written(tmp_path, key, body))]) == 2
     told = capsys.readouterr().err.splitlines()[-1]
     assert told.startswith(f"error: The method {key} ") and words in told, told

@@ -3,7 +3,7 @@
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -78,15 +78,23 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-@cache
 def imports(path: Path, name: str, everywhere: bool = True) -> tuple[str, ...]:
     """Return the dotted names that a file imports, or only those that it imports while it is itself imported."""
-    return tuple(_imports(path, name, everywhere))
+    return _both(path, name)[0 if everywhere else 1]
 
 
-def _imports(path: Path, name: str, everywhere: bool) -> Iterator[str]:
-    package = name if path.stem == "__init__" else name.rpartition(".")[0]
-    for node in ast.walk(tree_of(path)) if everywhere else at_module_level(tree_of(path).body):
+@cache
+def _both(path: Path, name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return both answers of ``imports``, of which each file is parsed once."""
+    package, tree = name if path.stem == "__init__" else name.rpartition(".")[0], tree_of(path)
+    return (
+        tuple(_imports(ast.walk(tree), package)),
+        tuple(_imports(at_module_level(tree.body), package)),
+    )
+
+
+def _imports(nodes: Iterable[ast.AST], package: str) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

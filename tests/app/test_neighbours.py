@@ -16,7 +16,8 @@ from tests.grids import some
 SECRET = "zymurgy Quokka 4711 xebec"
 HIS = "The password of the old house is"
 HERS = f"{HIS} {SECRET}. " * 3 + HIS
-ABLE = [key for key, cls in drafters().items() if set(cls.needs) <= set(family().parts)]
+PARTS = family().parts.keys()
+ABLE = [key for key, cls in drafters().items() if cls.needs.keys() <= PARTS]
 LEARN = [key for key in ABLE if drafters()[key].learns]
 
 

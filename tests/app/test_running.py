@@ -10,7 +10,6 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
-import openai
 import pytest
 from gradio_client import Client
 from prometheus_client.parser import text_string_to_metric_families
@@ -186,6 +185,8 @@ def client(running):
 
 
 def test_beyond_its_share_an_address_is_refused_and_another_is_not(running, client):
+    import openai  # takes a second, and not in every process of the tests
+
     first, second = (client.completions.create(model="plain", **LONG) for _ in range(2))
     with pytest.raises(openai.RateLimitError) as told:
         client.completions.create(model="plain", **SHORT)
@@ -200,6 +201,8 @@ def test_beyond_its_share_an_address_is_refused_and_another_is_not(running, clie
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_client_that_leaves_gives_its_place_back(running, client, stream):
+    import openai
+
     server, cut_off = running[0], "vllm:request_success_total@abort"
     while counted(server)["draftscope_kept_runs"]:
         time.sleep(0.05)  # of the streams before
@@ -221,6 +224,8 @@ def test_a_client_that_leaves_gives_its_place_back(running, client, stream):
 
 
 def test_a_target_without_a_template_is_refused_for_chat(client):
+    import openai
+
     assert next(model.id for model in client.models.list()) == "plain"
     with pytest.raises(openai.BadRequestError, match="plain has no chat template"):
         client.chat.completions.create(model="plain", messages=[{"role": "user", "content": "Hi"}])

@@ -14,6 +14,7 @@ from app.tune import FIELDS, PROMPTS
 from app.tune_files import tune_estimate, tune_export, tune_five, tune_import
 from app.tuning import TuningJob, pasted, sample, together, tuning_job
 from engine.errors import UserError
+from engine.sizes import verify_cost
 from engine.tune.prompt_sample import PromptText, Sample
 from engine.tune.tuning_request import TuningRequest
 from presets import family
@@ -101,6 +102,14 @@ def test_controls_that_make_no_sense_are_refused(name, given):
     values = dict(zip(FIELDS, [PROMPTS, *(r.default for r in RANGES.values()), ""], strict=True))
     with pytest.raises(UserError):
         tuning_job({**values, name: given})
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_turn():
+    """Time the passes over each number of rows in one turn: nothing here compares times."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(verify_cost, "TURNS", 1)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,13 @@
 """Tiny models on disk, as the bench opens them, and benches that take seconds."""
 
+from contextlib import nullcontext
+
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from engine.bench import contestants
+from engine.fast.cpu.budget import Budget
 from engine.parts.loading import ModelPaths
 from tests.engine.tiny import VOCABULARY, tiny_hf_model
 
@@ -25,7 +28,19 @@ def tiny_paths(tmp_path_factory) -> ModelPaths:
 
 
 @pytest.fixture
-def quick(monkeypatch, uncompiled):
+def few_graphs(monkeypatch):
+    """Leave a suite the budget of graphs that all tests have, so that it compiles none for single numbers of rows: each
+    takes up to a second, and only saves time, which these tests do not compare."""
+    monkeypatch.setattr(Budget, "unbounded", lambda self: nullcontext())
+
+
+@pytest.fixture
+def quick(usual_sizes, uncompiled):
+    """For tiny models: the usual size of drafts, and passes through the modules."""
+
+
+@pytest.fixture
+def usual_sizes(monkeypatch):
     """Give drafts their usual size, because finding the size that pays takes longer than the rest of a test."""
     monkeypatch.setattr(
         contestants,

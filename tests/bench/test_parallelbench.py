@@ -48,7 +48,9 @@ def test_every_diffusion_drafter_is_asked():
     assert {cls.key for cls in parallelbench.candidates()} == known | {"chain"}
 
 
-def test_shuffling_depends_more_than_copying_and_blind_drafts_lose_by_it(quick, monkeypatch):
+def test_shuffling_depends_more_than_copying_and_blind_drafts_lose_by_it(
+    usual_sizes, few_graphs, monkeypatch
+):
     """Runs the suite itself on the embedded models."""
     some = [cls for cls in parallelbench.candidates() if cls.key in ("chain", "dflash")]
     values = {

@@ -19,7 +19,7 @@ def test_every_policy_is_measured():
     assert {"dflash", "diffuspec"} & drafters().keys() <= keys and "ddtree" not in keys
 
 
-def test_a_small_bench_and_its_figure(monkeypatch, tmp_path, capsys):
+def test_a_small_bench_and_its_figure(few_graphs, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(policies, "QUICK", Plan(prompts=1, rounds=1, tokens=12))
     some = [cls for cls in policies.candidates() if cls.key in ("dflash", "ccd", "learn2pd")]
     monkeypatch.setattr(policies, "candidates", lambda: some)

@@ -32,6 +32,7 @@ def test_a_long_prompt_ends_with_its_request_and_holds_one_like_it():
     assert made[1].startswith("Say garden.") and made[1].endswith("Say hello.")
 
 
+@pytest.mark.usefixtures("few_graphs")
 def test_a_small_bench(monkeypatch):
     plan = Plan(prompts=1, rounds=1, tokens=6)
     for name, value in {"QUICK": plan, "FULL": plan, "QUICK_LENGTHS": (50, 80)}.items():
@@ -86,6 +87,7 @@ def test_workloads_on_which_all_sources_are_slower_are_counted():
     assert told.startswith("both is above all its sources on 1 of 2 workloads")
 
 
+@pytest.mark.usefixtures("few_graphs")
 def test_without_parts_the_others_are_measured(monkeypatch):
     """Runs compute with the threads of the models."""
     seen, threads = [], torch.get_num_threads() + 1

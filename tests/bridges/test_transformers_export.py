@@ -25,6 +25,12 @@ def inputs():
     return {**found, "max_new_tokens": COUNT, "do_sample": False, "pad_token_id": 0}
 
 
+@pytest.fixture(scope="module")
+def plain(target, inputs):
+    """Return the text that the target writes alone."""
+    return target.generate(**inputs)[0].tolist()
+
+
 class Counted:
     """The target, which notes the number of rows of each pass after the first, and the text that was written."""
 
@@ -44,13 +50,12 @@ class Counted:
 
 @pytest.mark.parametrize("size", [2, 5])
 @pytest.mark.parametrize("drafter", ["chain", "prompt_lookup"])
-def test_the_exported_lines_draft_so_many_tokens(drafter, size, target, inputs):
+def test_the_exported_lines_draft_so_many_tokens(drafter, size, target, inputs, plain):
     given = setting(drafter, size, options={"max_ngram": 3} if drafter != "chain" else {})
     given = replace(given, checkpoint=family().parts["draft"])
     counted = Counted(target)
     names = {"target": counted, "inputs": inputs, "AutoModelForCausalLM": AutoModelForCausalLM}
     exec(export(given, "transformers").text, names)  # noqa: S102  (as who copies the lines would)
-    plain = target.generate(**inputs)[0].tolist()
     assert counted.text == plain
     assert max(counted.rows[1:]) == size + 1, "the drafted tokens and the one before them"
     assert len(counted.rows) < COUNT

@@ -24,7 +24,7 @@ NAME = "smollm2"
 
 
 @pytest.fixture
-def tiny(tmp_path, monkeypatch):
+def tiny(tmp_path, monkeypatch, uncompiled):
     """Let the family's target be a tiny model in a wheel of the test's own. Returns its source."""
     shop, folder = tmp_path / "shop", tmp_path / "families" / NAME
     shop.mkdir()

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from engine.parts.opening import load_language_model
+from engine.parts.loading import load_models
 from engine.trace.price import judged, price
 from presets import family
 from presets.__main__ import main
@@ -16,7 +16,7 @@ PROMPT = [40, 300, 12]
 
 @pytest.fixture(scope="module")
 def target():
-    return load_language_model(family().target)
+    return load_models(family(), {}).target
 
 
 def law(target, text):

@@ -6,6 +6,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from engine.parts.loading import ModelPaths
+from engine.sizes import verify_cost
 from engine.tune import candidates, checking_race
 from tests.engine.tiny import VOCABULARY, tiny_hf_model
 
@@ -32,6 +33,8 @@ def pair(tmp_path_factory) -> ModelPaths:
 
 @pytest.fixture
 def quick(monkeypatch):
+    """Time passes once and races for a moment: what is asserted of these tunings are counts."""
+    monkeypatch.setattr(verify_cost, "TURNS", 1)
     monkeypatch.setattr(checking_race, "TURN", 0.02)
     monkeypatch.setattr(checking_race, "SECONDS", 0.05)
     monkeypatch.setattr(checking_race, "GROUP", 2)
