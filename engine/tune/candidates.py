@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from engine.chat.turns import ChatPrompt
 from engine.core.drafter import Drafter
@@ -130,7 +131,7 @@ class Candidate:
         for name in (kind, ALL):
             self.counts.setdefault(name, Counts()).add(counts)
         tokens, spent = self.beside
-        self.beside = tokens + plainly.new_tokens, spent + sum(plainly.milliseconds.values())
+        self.beside = tokens + plainly.new_tokens, spent + plainly.spent
         self.wrote(self.prompts + 1)
 
     def wrote(self, prompts: int) -> None:
@@ -144,6 +145,21 @@ class Candidate:
         together; with the present counts if ``earlier`` has no copy for that number."""
         counts, beside = self.earlier.get(prompts, (self.all, self.beside))
         return replace(self, prompts=prompts, counts={ALL: counts}, beside=beside)
+
+    def prompt_costs(self, prompts: int) -> list[float] | None:
+        """For each of the first ``prompts`` prompts, the time of a token as a multiple of plain decoding's. None unless
+        the counts after every one of these prompts are stored."""
+        known = [(Counts(), (0, 0.0)), *map(self.earlier.get, range(1, prompts + 1))]
+        if None in known:
+            return None
+        costs = []
+        for (before, plainly), (after, beside) in pairwise(known):
+            spent, usual = after.spent - before.spent, beside[1] - plainly[1]
+            tokens, plain_tokens = after.new_tokens - before.new_tokens, beside[0] - plainly[0]
+            if not (tokens and usual):
+                return None
+            costs.append(spent / tokens * plain_tokens / usual)
+        return costs
 
 
 def plain(sampling: Sampling) -> Candidate:

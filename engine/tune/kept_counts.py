@@ -71,6 +71,11 @@ class Counts:
             self.milliseconds[stage] += spent
 
     @property
+    def spent(self) -> float:
+        """Milliseconds of all stages and steps."""
+        return sum(self.milliseconds.values())
+
+    @property
     def tokens_a_step(self) -> float:
         return self.new_tokens / self.steps
 

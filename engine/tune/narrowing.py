@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import sqrt
 
-from engine.tune.answering import Speeds, near
+from engine.tune.answering import Speeds, near, ranked
 from engine.tune.candidates import Candidate
 
 SOON, FIRST = 2, 6
@@ -23,6 +23,8 @@ then differ too little to matter."""
 STRAYS, OTHER_SIZE = 0.35, 0.3
 """STRAYS: the share by which a gain measured on one prompt typically differs from the gain on many prompts.
 OTHER_SIZE: the share by which another size of a drafter may be faster."""
+SURE = 2.5
+"""From this many standard errors on, a difference between two candidates on the same prompts is no chance."""
 KEPT, FINALISTS = 12, 3
 """KEPT: the most candidates that go on once they have continued FIRST prompts. FINALISTS: the most candidates that are
 checked by running."""
@@ -33,6 +35,23 @@ def margin(prompts: int) -> float:
     return STRAYS / sqrt(prompts)
 
 
+def chance(candidate: Candidate, fastest: Candidate, prompts: int) -> float:
+    """The share by which ``fastest`` may be the faster of the two by chance: at most ``margin``.
+
+    A prompt that suits one drafter mostly suits another size of it, and others like it, so a difference on the same
+    prompts strays less than each gain. Its standard error follows from the prompts' own differences, for a ratio of
+    sums (Cochran, Sampling Techniques, 1977, 6.3), once there are FIRST prompts."""
+    if prompts < FIRST:
+        return margin(prompts)
+    costs, least = candidate.prompt_costs(prompts), fastest.prompt_costs(prompts)
+    if costs is None or least is None:
+        return margin(prompts)
+    ratio = sum(least) / sum(costs)
+    strays = [low - ratio * cost for low, cost in zip(least, costs, strict=True)]
+    error = sqrt(prompts / (prompts - 1) * sum(stray**2 for stray in strays)) / sum(costs)
+    return min(margin(prompts), SURE * error)
+
+
 def still_in(
     candidates: Sequence[Candidate],
     speeds: Speeds,
@@ -41,14 +60,20 @@ def still_in(
     slack: float = 0.0,
 ) -> list[Candidate]:
     """The candidates that go on writing after ``prompts`` prompts. They are the fastest candidate for one text at a
-    time, and all candidates whose measured speed is so near to it that they may turn out to be faster.
+    time, and all candidates that are slower by no more than ``chance`` explains.
 
     For each other number in ``texts``, the fastest candidate at that number is added, unless one of those already
     chosen is near enough to it at that number. slack: the share by which a candidate may become faster with another
     size; if it is not 0, the number of candidates is not limited.
     """
     most = len(candidates) if slack else max(FINALISTS, KEPT * FIRST // prompts)
-    chosen = near(candidates, speeds, 1, slack + margin(prompts))[:most]
+    known = ranked(candidates, speeds, 1)
+    gains = [speeds[candidate.key, 1].ratio for candidate in known]
+    chosen = [
+        candidate
+        for candidate, gain in zip(known, gains, strict=True)
+        if gain >= (1 - slack - chance(candidate, known[0], prompts)) * gains[0]
+    ][:most]
     for count in texts:
         rivals = near(candidates, speeds, count, slack + margin(prompts))
         if not {rival.key for rival in rivals} & {candidate.key for candidate in chosen}:

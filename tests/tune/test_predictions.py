@@ -1,5 +1,6 @@
 """Speeds, causes and answers against numbers made by hand."""
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -135,6 +136,28 @@ def test_what_falls_behind_by_more_than_chance_explains_writes_no_more():
     assert still_in(everyone, speeds | speeds_of(near, {1: 1.7, 8: 1.1}), (1, 8), 4) == [fast, near]
     # another size may be faster by 0.3: what is below 1.05 has lost
     assert still_in(everyone, speeds, (1,), 4, slack=0.3) == [fast, near, behind]
+
+
+@pytest.mark.parametrize(("prompts", "left"), [(2, 2), (6, 1)])
+def test_a_difference_that_every_prompt_shows_is_no_chance(prompts, left):
+    """Gains between 1 and 3 that another size shares, but for a tenth less on each prompt: after six, that is enough,
+    though a gain alone may stray by more. On uneven prompts, or where a prompt's counts are not known, it is not."""
+    gains = [1.0, 3.0, 1.5, 2.5, 1.2, 2.8][:prompts]
+    fast, behind = written(7, gains), written(11, [0.9 * gain for gain in gains])
+    uneven = written(4, [0.9 * gain for gain in gains[::-1]])
+    unknown = replace(behind, size=2, earlier={})
+    for other, stay in ((behind, left), (uneven, 2), (unknown, 2)):
+        speeds = speeds_of(fast, {1: 2.0}) | speeds_of(other, {1: 1.8})
+        assert still_in([other, fast], speeds, (1,), prompts) == [fast, other][:stay]
+
+
+def written(size: int, gains: list[float]) -> Candidate:
+    """A candidate whose texts of ten tokens had these gains, and plain decoding ten milliseconds a token."""
+    candidate = Candidate(drafter("chain"), size, "greedy")
+    for gain in gains:
+        counts, plainly = (Counts(10, 10, milliseconds=times(100 / each)) for each in (gain, 1))
+        candidate.add("stories", counts, plainly)
+    return candidate
 
 
 def test_the_answer_is_a_sentence():
