@@ -22,7 +22,7 @@ from engine.tune.kept_counts import steady_sum
 GROUP = 6
 """How many prompts a turn has when one text is written at a time. Neighbouring prompts are of different kinds, so all
 turns are alike."""
-FEWEST, SECONDS = 3, 2.0
+FEWEST, SECONDS = 2, 2.0
 """When one text is written at a time: each candidate has at least FEWEST turns, and no new round of turns begins after
 SECONDS seconds per candidate."""
 TOGETHER = 10.0

@@ -25,6 +25,8 @@ STRAYS, OTHER_SIZE = 0.35, 0.3
 OTHER_SIZE: the share by which another size of a drafter may be faster."""
 SURE = 2.5
 """From this many standard errors on, a difference between two candidates on the same prompts is no chance."""
+ALIKE = 0.03
+"""Who is faster than the fastest so far by no more than this share need not be found."""
 KEPT, FINALISTS = 12, 3
 """KEPT: the most candidates that go on once they have continued FIRST prompts. FINALISTS: the most candidates that are
 checked by running."""
@@ -60,7 +62,8 @@ def still_in(
     slack: float = 0.0,
 ) -> list[Candidate]:
     """The candidates that go on writing after ``prompts`` prompts. They are the fastest candidate for one text at a
-    time, and all candidates that are slower by no more than ``chance`` explains.
+    time, and all candidates that may be faster by more than the share ``ALIKE``, as far as ``chance`` explains. The
+    rest need not be told apart (Bechhofer, A Single-Sample Multiple Decision Procedure, 1954).
 
     For each other number in ``texts``, the fastest candidate at that number is added, unless one of those already
     chosen is near enough to it at that number. slack: the share by which a candidate may become faster with another
@@ -72,7 +75,8 @@ def still_in(
     chosen = [
         candidate
         for candidate, gain in zip(known, gains, strict=True)
-        if gain >= (1 - slack - chance(candidate, known[0], prompts)) * gains[0]
+        if candidate is known[0]
+        or gain >= (1 + ALIKE - slack - chance(candidate, known[0], prompts)) * gains[0]
     ][:most]
     for count in texts:
         rivals = near(candidates, speeds, count, slack + margin(prompts))
