@@ -28,8 +28,7 @@ FEW = pytest.mark.parametrize(
     indirect=True,
     scope="module",
 )
-"""What depends on no layout is tried in ``make test`` with the target's head and with a cell's own head of fewer
-tokens."""
+"""``make test`` tries what depends on no cell with a head of the target's and with a head of its own over fewer tokens."""
 
 
 @pytest.fixture(scope="module")

@@ -128,8 +128,8 @@ def cases(cls, rule):
 PAIRS = list(lossless_pairs(Sampling(1.0)))
 WEIGHED = [pair for pair in PAIRS if weighs(*pair)]
 PLAIN_SHAPES = ("chain", "rsd_c", "multi_chain", "dyspec", "suffix")
-"""Drafters of chains, of drawn trees and of fixed ones: with these ``make test`` enumerates the rules that ignore q,
-and SpecTr where it leaves the draws to rejection sampling."""
+"""Drafters of chains, of drawn trees and of fixed ones: with these ``make test`` enumerates the rules that ignore q, and
+SpecTr where it leaves the draws to rejection sampling."""
 
 
 def in_turn(pairs):

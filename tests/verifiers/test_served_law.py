@@ -23,7 +23,7 @@ from tests.engine.small_engine import NAME, SmallEngine
 from tests.verifiers.test_pairs import maker
 from tests.verifiers.tiny import remembered_models
 
-VOCABULARY, LENGTH, EXACT = 5, 3, 1e-5
+VOCABULARY, LENGTH, EXACT = 6, 3, 1e-5
 PROMPT = (1, 2, 0, 1, 2)
 SAMPLED = Sampling(1.0)
 
@@ -88,7 +88,7 @@ def truly(oracle: Oracle, p) -> int:
 
 @pytest.fixture(autouse=True)
 def few_known(monkeypatch):
-    """Let a draft model know two of the five tokens only, so that a rejection often leaves a token that it does not
+    """Let a draft model know two of the six tokens only, so that a rejection often leaves a token that it does not
     know."""
     for module in (served_text, vllm_questions, sglang_questions):
         monkeypatch.setattr(module, "KNOWN", 2)
