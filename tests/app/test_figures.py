@@ -106,10 +106,11 @@ def test_the_page_asks_whether_it_is_faster_until_it_is_told(scripts):
 
 
 DRAWN_WHEN_SEEN = """async () => {
-  const { drawFigures, feed, figuresOf, room } = DraftscopePage, here = (top) => {
+  const { drawFigures, feed, figuresOf, room } = DraftscopePage, here = async (top) => {
     scrollTo(0, top);
-    // this observer is told after those that were made before it
-    return new Promise((then) => new IntersectionObserver(then).observe(place));
+    await new Promise((then) => new IntersectionObserver(then).observe(place));
+    await new Promise(requestAnimationFrame);   // other observers are told in the same frame
+    await new Promise((then) => setTimeout(then));
   };
   const [space, place, element] = ["div", "div", "div"].map((name) => document.createElement(name));
   space.style.height = "5000px";

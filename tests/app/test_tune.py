@@ -16,6 +16,7 @@ PASTED = "<img src=x onerror=alert(1)> Once upon a time\n1 + 1 ="
 def test_prompts_of_ones_own_are_measured_and_the_answer_leads_to_its_run(visit):
     visitor = visit("/?tab=tune&n=8")
     page = visitor.page
+    page.click("#tune-more button")
     page.wait_for_function(  # until then the values of the address would replace what is typed
         "document.querySelector('#tune-max_new_tokens input')?.value === '8'"
     )
