@@ -102,8 +102,8 @@ OTHER_FAMILIES = {
 """Titles of the families of cards that describe no drafter."""
 
 OWN = "Your own"
-WATCH_OWN = "Your own mix of prompt and drafter, no example’s."
-COMPARE_OWN = "Your own mix of prompt and lanes, no example’s."
+WATCH_OWN = "Your own prompt and drafter; no example has them."
+COMPARE_OWN = "Your own prompt and lanes; no example has them."
 
 COMPARE_LEAD = [
     "Several methods guess ahead for one large model, the target, on one prompt. Each has its own clock of ",

@@ -19,6 +19,7 @@ import { takeOffer } from "./offer.js";
 import { ownModels } from "./own-models.js";
 import { pair } from "./pair.js";
 import { pictureAsk } from "./picture-ask.js";
+import { hearPrompts } from "./prompt-box.js";
 import { recorded } from "./recorded.js";
 import { exampleShown, happen, messageOf, ranHere, stateOf, traceOf, viewOf } from "./rooms.js";
 import { link, raceTools, tools } from "./rows.js";
@@ -41,5 +42,6 @@ globalThis.DraftscopePage = {
 };
 hearButtons();
 hearNumbers();
+hearPrompts();
 hearHistory();
 watchServer();

@@ -1,6 +1,9 @@
 """The record of one step of decoding, and the clock that timed it."""
 
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -99,8 +102,29 @@ def _first(verdict: Verdict, tree: DraftTree, count: int) -> Verdict:
     )
 
 
+_untimed = threading.local()
+"""seconds: how long this thread has been in ``untimed``; inside: whether it is there now."""
+
+
+@contextmanager
+def untimed() -> Iterator[None]:
+    """Within this context, the time of this thread counts for no ``Clock``: a pass that must first be compiled is
+    compiled once, and says nothing of the passes after it."""
+    if getattr(_untimed, "inside", False):
+        yield
+        return
+    began, _untimed.inside = time.perf_counter(), True
+    try:
+        yield
+    finally:
+        _untimed.inside = False
+        spent = time.perf_counter() - began
+        _untimed.seconds = getattr(_untimed, "seconds", 0.0) + spent
+
+
 class Clock:
-    """Measures the milliseconds since the last lap.
+    """Measures the milliseconds since the last lap, without the time spent in ``untimed``. A lap that begins in one thread and
+    ends in another means nothing.
 
     precise: wait for the device at each lap, so that no stage is charged for work that an earlier stage launched.
     Without this, the times of single stages mean little, and only their sum over a step is right.
@@ -109,11 +133,15 @@ class Clock:
     def __init__(self, device: torch.device, precise: bool) -> None:
         self._device = device
         self._waits = precise and device.type == "cuda"
-        self._last = time.perf_counter()
+        self._last = self._now()
 
     def lap(self) -> float:
         if self._waits:
             torch.cuda.synchronize(self._device)
-        now = time.perf_counter()
+        now = self._now()
         elapsed, self._last = (now - self._last) * 1000, now
         return elapsed
+
+    @staticmethod
+    def _now() -> float:
+        return time.perf_counter() - getattr(_untimed, "seconds", 0.0)

@@ -33,7 +33,7 @@ def test_the_answer_its_reason_and_the_projection(script):
         "On a GPU",
         "2.5×, projected for NVIDIA L4",
     ]
-    assert why == "Why: 2.2 ms guessing + 3.8 checking 8 tokens gives 4.2; one alone: 1.9."
+    assert why == "Why: 2.2 ms guessing + 3.8 checking for 4.2 tokens: 1.4 ms each; alone 1.9."
     _, _, why, _ = script.evaluate(DRAW, [{**SPEED, "machine": "Intel Xeon"}, False])
     assert why.endswith("Recorded on Intel Xeon.")
 

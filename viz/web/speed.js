@@ -1,7 +1,7 @@
 // Is it faster? The run's speed against plain decoding as a bar, measured; the same on a GPU, projected; and why.
 /** @import { Checked, Glossary, Speed } from "./view-types.d.ts" */
 import { el, setAttributes, writeText } from "./base.js";
-import { plural, shorten } from "./words.js";
+import { shorten } from "./words.js";
 
 const times = (ratio, digits = 2) => `${ratio.toFixed(digits)}×`;
 
@@ -23,13 +23,13 @@ export function answer({ ratio, low, high }) {
 const rounded = (milliseconds) => milliseconds.toFixed(milliseconds < 100 ? 1 : 0);
 
 /**
- * The costs of a step, all in milliseconds, and what it writes. gain: tokens a step.
+ * The costs of a step and of each of its tokens, beside a token of plain decoding. gain: tokens a step.
  * @type {(speed: Speed, gain: number) => string}
  */
-const reason = ({ verify, rows, one, draft, machine, low, high }, gain) =>
-  `Why${strays(low, high) ? ", roughly" : ""}: ${rounded(draft)} ms guessing + ${rounded(verify)} checking ` +
-  `${plural(Math.round(rows), "token")} gives ` +
-  `${gain.toFixed(1)}; one alone: ${rounded(one)}.${machine ? ` Recorded on ${shorten(machine, 24)}.` : ""}`;
+const reason = ({ verify, one, draft, machine, low, high }, gain) =>
+  `Why${strays(low, high) ? ", roughly" : ""}: ${rounded(draft)} ms guessing + ${rounded(verify)} checking for ` +
+  `${gain.toFixed(1)} tokens: ${rounded((draft + verify) / gain)} ms each; alone ${rounded(one)}.` +
+  `${machine ? ` Recorded on ${shorten(machine, 24)}.` : ""}`;
 
 /** A bar from 0 on, with a line where plain decoding is, and the range of what was measured. */
 function bar() {

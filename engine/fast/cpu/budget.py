@@ -20,6 +20,7 @@ from functools import cache
 from itertools import count
 from typing import Generic, Protocol, TypeVar
 
+from engine.core.step import untimed
 from engine.errors import UserError
 from engine.fast.cpu.freed_memory import give_back
 
@@ -188,7 +189,8 @@ class Family(Generic[T]):
             graph = budget.held(place)
             if graph is not None:
                 return graph
-            new_graph = make()
+            with untimed():
+                new_graph = make()
             if new_graph is None:
                 self._refused.add(key)
                 return None
