@@ -45,8 +45,8 @@ export const GLOSSARY = {
   "verify a step": "The time that the target's pass takes in a step, on average. Each drafted node is a row more to " +
     "compute.",
   icicle: "The same tree with probability as width: a wide cell is a likely path.",
-  "compute time": "Time spent computing for this run, prompt included; pauses, other runs and compiling left out. The " +
-    "speed comes from further runs.",
+  "compute time": "Time spent computing for this run, prompt included; pauses, other runs and compiling left " +
+    "out. The speed comes from further runs.",
   depth: "How many tokens after the root: 1 is the very next token.",
   rule: "The rule that decides whether a drafted token is kept.",
   temperature: "At 0 the likeliest token always wins; the higher it is, the more chance decides.",
