@@ -24,7 +24,7 @@ function priced({ texts, exact, bits_per_byte: bits, plain_bits_per_byte: plain 
   return [el("strong", { text: `${Math.round((1 - exact) * 100)} % of ${texts} texts` }),
     " are others than those of plain decoding. ",
     `How likely the target finds them: ${bits.toFixed(2)} bits a byte, those of plain decoding ` +
-      `${plain.toFixed(2)}; fewer bits are likelier.`];
+      `${plain.toFixed(2)}; fewer bits are likelier${bits < 0.95 * plain ? ", and less varied" : ""}.`];
 }
 
 /** What an open card shows below its line. */
@@ -34,7 +34,7 @@ function inside(method, families, watchIt, id) {
   const rows = [
     ...(claim.text ? row("Claimed", el("span", { text: claim.text }),
       el("span", { class: "pg-method-setting", text: claim.setting })) : []),
-    ...(here.length ? row("Here", ...here) : []),
+    ...(here.length ? row(method.measured.new_tokens === undefined ? "Here" : "Its example", ...here) : []),
     ...(price.texts ? row("Price", ...priced(price)) : []),
     ...(method.loses ? row("Loses", el("span", { text: method.loses })) : []),
     ...(part.name && !method.available ? row("Missing",
