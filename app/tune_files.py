@@ -52,10 +52,15 @@ def in_a_sentence(work: Answer) -> Answer:
 @in_a_sentence
 def tune_export(asked: Mapping[str, str]) -> dict:
     """Return the recommended setting in the form of an engine's, or the best one that the engine can express: {"text",
-    "synthetic", "notes"}. asked: {"record": lines of a tuning, "engine": its key}."""
+    "synthetic", "notes", "differs"}. asked: {"record": lines of a tuning, "engine": its key}."""
     lines, engine = record_lines(asked["record"], NAME), asked["engine"]
     setting = export(exportable(lines, NAME, engine), engine)
-    return {"text": setting.text, "synthetic": setting.synthetic, "notes": list(setting.notes)}
+    return {
+        "text": setting.text,
+        "synthetic": setting.synthetic,
+        "notes": list(setting.notes),
+        "differs": setting.differs,
+    }
 
 
 @in_a_sentence

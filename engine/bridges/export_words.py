@@ -1,6 +1,6 @@
 """Sentences that the exporters for several engines share."""
 
-from engine.bridges.recommended import Recommended
+from engine.bridges.recommended import TREES, Recommended
 
 STOPS = "Draftscope’s chain stops early where the draft is unsure; llama.cpp stops by the probability of a single token."
 CUT_SHORT = (
@@ -23,23 +23,35 @@ def texts(count: int) -> str:
 
 
 def in_full(engine: str, setting: Recommended) -> str:
-    """The reason why a chain has another length in an engine that never ends a draft early."""
-    stops = f"Draftscope’s chain of {setting.size} stops early where the draft model is unsure"
-    full = f"{engine} always drafts the full length"
+    """How a chain differs in an engine that never ends a draft early, and the reason."""
+    never = f"{engine} never ends a draft early"
     if setting.drafted is None:
-        return f"{stops}. {full}, so try a shorter chain, too."
-    drafted = f"{setting.drafted:.1f} tokens a step were drafted on average"
-    return f"{stops}: {drafted}. {full}, so its chain has {setting.in_full.size}."
+        return (
+            f"{never}, but Draftscope’s chain of up to {_tokens(setting.size)} ends early where the draft model is unsure, so try a "
+            "shorter chain, too."
+        )
+    size = setting.in_full.size
+    return (
+        f"The chain of up to {_tokens(setting.size)} that was measured here has {_tokens(size)} for {engine}: {never}, so it gets "
+        f"the mean length that was drafted here ({setting.drafted:.1f})."
+    )
 
 
 def in_its_place(engine: str, setting: Recommended, answer: Recommended) -> str:
-    """That ``setting`` is exported instead of the recommended ``answer``, and how fast both were. ``setting.ratio``
-    must be known."""
+    """That ``setting`` is exported instead of the recommended ``answer``, why, and how fast both were.
+    ``setting.ratio`` must be known."""
     beside = "" if answer.ratio is None else f" (`{answer.drafter}` {answer.ratio:.1f})"
+    tree = answer.drafter in TREES and answer.width > 1
+    lacks = f"{engine} has no {'trees' if tree else f'drafter like `{answer.drafter}`'}"
     return (
-        f"{engine} cannot be told {_named(answer)}. The best setting measured here that it can be told "
-        f"is {_named(setting)}: {setting.ratio:.1f} times plain decoding for one text{beside}."
+        f"{lacks}, so it cannot be told {_named(answer)}. The best setting measured here that it can be told "
+        f"is {_named(setting)}: {setting.ratio:.1f} times plain decoding for one text{beside}. "
+        "Settings that were tried on fewer prompts are left out, even where they look faster."
     )
+
+
+def _tokens(count: int) -> str:
+    return f"{count} token{'s' if count != 1 else ''}"
 
 
 def _named(setting: Recommended) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.bridges.acceptance_numbers import cut_short, numbers
-from engine.bridges.export_words import CUT_SHORT, in_its_place
+from engine.bridges.export_words import CUT_SHORT, in_full, in_its_place
 from engine.bridges.llama_cpp_flags import llama_cpp_flags
 from engine.bridges.recommended import Recommended
 from engine.bridges.sglang_flags import sglang_flags
@@ -27,12 +27,13 @@ class Export:
     text: the settings for the engine; "" if the engine cannot express the recommended setting. synthetic: settings for
     a test of the server's speed, in which the engine accepts drafted tokens at the measured rates, whatever the drafter
     proposes; "" if the engine has no such mode, or if the acceptance rate of some position is unknown. notes: sentences
-    for people."""
+    for people. differs: what in the settings differs from the record's answer, and why, for people; "" if nothing does."""
 
     engine: str
     text: str
     synthetic: str = ""
     notes: tuple[str, ...] = ()
+    differs: str = ""
 
 
 Words = tuple[str, str, list[str]]
@@ -44,6 +45,8 @@ ENGINES: dict[str, tuple[str, Callable[[Recommended], Words]]] = {
     "transformers": ("transformers", transformers_arguments),
 }
 """Key -> the engine's name, and the function that writes its settings."""
+NEVER_EARLY = ("vllm", "sglang")
+"""Engines that never end a chain's draft early."""
 EXACT = ("greedy", "rejection", "block")
 """Rules that need no note from ``export``: the engines have these rules, or the functions in ``ENGINES`` treat them."""
 
@@ -60,15 +63,25 @@ def export(setting: Recommended, engine: str) -> Export:
     text, synthetic, notes = write(setting)
     if not text:
         return Export(title, "", notes=tuple(notes))
-    if setting.instead_of is not None:
-        notes.insert(0, in_its_place(title, setting, setting.instead_of))
     if setting.verifier not in EXACT:
         notes.append(
             f"The record was measured with the rule `{setting.verifier}`, which {title} does not have; its own rule keeps another share."
         )
     if synthetic and cut_short(setting.positions):
         notes.append(CUT_SHORT)
-    return Export(title, text, synthetic, (*notes, *_measured(setting), CAUTION))
+    told = (*notes, *_measured(setting), CAUTION)
+    return Export(title, text, synthetic, told, _differs(title, setting, engine in NEVER_EARLY))
+
+
+def _differs(title: str, setting: Recommended, in_full_only: bool) -> str:
+    """``Export.differs``. in_full_only: whether the engine never ends a draft early."""
+    sentences = []
+    if setting.instead_of is not None:
+        sentences.append(in_its_place(title, setting, setting.instead_of))
+    shorter = setting.drafted is None or setting.in_full.size != setting.size
+    if setting.drafter == "chain" and in_full_only and shorter:
+        sentences.append(in_full(title, setting))
+    return " ".join(sentences)
 
 
 def _engine(engine: str) -> tuple[str, Callable[[Recommended], Words]]:

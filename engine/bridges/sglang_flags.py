@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import shlex
 
-from engine.bridges.export_words import PLACE, WHICH_EAGLE, in_full, no_drafter
+from engine.bridges.export_words import PLACE, WHICH_EAGLE, no_drafter
 from engine.bridges.recommended import TREES, Recommended
 
 NO_SYNTHETIC = "SGLang has no flag for a given acceptance, so the server cannot be tested with the measured one."
@@ -19,7 +19,6 @@ IN_BLOCKS = (*ADAPTING, "DFLASH")
 def sglang_flags(setting: Recommended) -> tuple[str, str, list[str]]:
     notes: list[str] = []
     if setting.drafter == "chain":
-        notes.append(in_full("SGLang", setting))
         setting = setting.in_full
     flags = _drafting(setting, notes)
     if flags is None:

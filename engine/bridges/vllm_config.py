@@ -9,7 +9,6 @@ from engine.bridges.export_words import (
     NO_RATES,
     PLACE,
     WHICH_EAGLE,
-    in_full,
     no_drafter,
     no_tree,
     texts,
@@ -20,7 +19,6 @@ from engine.bridges.recommended import TREES, Recommended
 def vllm_config(setting: Recommended) -> tuple[str, str, list[str]]:
     notes = ["Start the server with it: `vllm serve TARGET --speculative-config '…'` (vLLM 0.32)."]
     if setting.drafter == "chain":
-        notes.append(in_full("vLLM", setting))
         setting = setting.in_full
     config = _drafting(setting, notes)
     if config is None:

@@ -59,7 +59,7 @@ def _export(flags: argparse.Namespace) -> int:
     if not exported.text:
         raise UserError(" ".join(exported.notes))
     terminal.write(f"{exported.text}\n")
-    for note in exported.notes:
+    for note in filter(None, (exported.differs, *exported.notes)):
         terminal.say(note)
     if exported.synthetic:
         terminal.say(

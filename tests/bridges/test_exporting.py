@@ -165,8 +165,14 @@ def test_engines_that_never_stop_early_get_the_mean_length():
     assert "--speculative-num-draft-tokens 3" in export(early, "sglang").text
     assert "--spec-draft-n-max 16" in export(early, "llama.cpp").text, "it stops early itself"
     for engine in ("vllm", "sglang"):
-        assert "chain of 16 stops early" in " ".join(export(early, engine).notes)
-        assert "2.4 tokens a step were drafted" in " ".join(export(early, engine).notes)
+        name = ENGINES[engine][0]
+        assert export(early, engine).differs == (
+            f"The chain of up to 16 tokens that was measured here has 2 tokens for {name}: {name} never ends a draft "
+            "early, so it gets the mean length that was drafted here (2.4)."
+        )
+        assert "try a shorter chain" in export(setting(size=16), engine).differs
+        assert not export(setting(size=2, drafted=1.8), engine).differs, "the answer has 2, too"
+    assert not export(early, "llama.cpp").differs
     assert json.loads(export(setting(size=16), "vllm").text)["num_speculative_tokens"] == 16
 
 
@@ -218,14 +224,17 @@ def test_what_cannot_be_expressed_gives_way_to_the_best_that_was_measured():
     assert found.positions == POSITIONS
     exported = export(found, "vllm")
     assert json.loads(exported.text)["num_speculative_tokens"] == 3
-    assert exported.notes[0] == (
-        "vLLM cannot be told `dyspec`, 7 nodes. The best setting measured here that it can be told is "
-        "`chain`, 3 tokens: 1.5 times plain decoding for one text (`dyspec` 1.6)."
+    assert exported.differs.startswith(
+        "vLLM has no drafter like `dyspec`, so it cannot be told `dyspec`, 7 nodes. The best setting measured here that it "
+        "can be told is `chain`, 3 tokens: 1.5 times plain decoding for one text (`dyspec` 1.6). Settings that were tried on "
+        "fewer prompts are left out, even where they look faster. "
     )
+    tree = replace(found, instead_of=setting("mtp", 12))
+    assert export(tree, "vllm").differs.startswith("vLLM has no trees, so it cannot be told `mtp`,")
     alone = [measured("prompt_lookup", 4, 1.1, prompts=6), *record(drafter="dyspec", size=7)]
     found = exportable(alone, "r", "vllm")
     assert (found.drafter, found.off_above) == ("prompt_lookup", None)
-    assert export(found, "vllm").notes[0].endswith("for one text.")
+    assert "decoding for one text. " in export(found, "vllm").differs
     plain = [*OTHERS, *record()]
     assert exportable(plain, "r", "vllm") == recommended(plain, "r"), "the answer goes first"
     with pytest.raises(UserError, match="engine"):
@@ -314,6 +323,7 @@ def test_the_command(tmp_path, capsys):
     assert main(["export", str(path), "--to", "vllm"]) == 0
     shown = capsys.readouterr()
     assert json.loads(shown.out)["num_speculative_tokens"] == 3
+    assert shown.err.startswith("vLLM never ends a draft early")
     assert "does not carry over" in shown.err and "synthetic_acceptance_rates" in shown.err
     draft, eagle = family().parts["draft"], family().parts["eagle"]
     assert main(["export", str(path), "--to", "vllm", "--checkpoint", draft]) == 0

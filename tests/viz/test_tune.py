@@ -238,12 +238,43 @@ def test_a_run_that_differs_from_its_prediction_is_told_with_the_answer(drawn):
         "Running it gave 210 tokens a second where 330 were predicted: the predictions in the tables may "
         "be as far off. Measure again while nothing else computes."
     )
+    assert (
+        page.locator(".tn-answer strong").inner_text().strip() == "Unclear, the machine was busy."
+    )
+    assert page.locator(".tn-answer").get_attribute("data-pays") == "false"
     near = setting("chain", 2, 1, 1.5, **run | {"predicted": 240})
     page.evaluate(
         "told => DraftscopePage.feed('tune', told)",
         text(*RECORD[:-1], near, answer(verifier="greedy")),
     )
     page.locator(".tn-answer .tn-busy").wait_for(state="detached")
+    assert page.locator(".tn-answer strong").inner_text().strip() == "Pays."
+    assert page.locator(".tn-answer").get_attribute("data-pays") == "true"
+
+
+def test_settings_after_fewer_prompts_are_listed_last_with_their_number(drawn):
+    few = [setting("suffix", size, 1, size, prompts=6) for size in range(3, 23)]
+    page = drawn(text(setting("chain", 2, 1, 1.5, prompts=24), *few, answer()))
+    page.locator(".tn-settings summary").click()
+    rows = [one.inner_text().split("\t") for one in page.locator(".tn-settings tbody tr").all()]
+    prompts = [row[7] for row in rows]
+    assert [row[1] for row in rows] == ["2", *(str(size) for size in range(22, 2, -1))]
+    assert prompts == ["24", *["6"] * 20]
+
+
+def test_what_differs_from_the_answer_stands_above_the_command(drawn):
+    page = drawn(text(*RECORD))
+    told = {"text": "{}", "synthetic": "", "notes": ["Start it."], "differs": "It has `5`."}
+    page.evaluate(
+        """told => DraftscopePage.tuneTools({element: document.createElement('div'), props: {limit: 9}, trigger() {},
+        server: {tune_export: async () => told}})""",
+        told,
+    )
+    page.get_by_role("button", name="vLLM", exact=True).click()
+    page.locator(".tn-export pre").wait_for()
+    above = page.locator(".tn-export .tn-busy + pre")
+    assert above.count() == 1
+    assert page.locator(".tn-export .tn-busy").inner_text() == "It has 5."
 
 
 WISH = {"source": "ours", "kinds": ["story", "code"], "text": "", "name": "", "all": False}

@@ -7,7 +7,7 @@ import { gainText } from "./heat.js";
 import { numbersTable } from "./figure.js";
 import { PLAIN, answeredSetting, ranked, unsteady } from "./record.js";
 
-const ROWS = 12;
+const ROWS = 48;
 const FAR = 0.15;   // share by which a run may differ from its prediction without a word
 
 /** A sentence with names between backticks. */
@@ -64,32 +64,35 @@ export function answerCard(record, running, host) {
       text: "This record holds no answer, for it tells no speed. Below is what it tells." }),
       ...lacks.map((text) => el("p", { class: "ln-quiet", text })));
   }
-  const { why, preset_link: link } = answer, far = farOff(record);
-  return el("div", { class: "tn-answer", "data-pays": answer.drafter !== PLAIN },
+  const { why, preset_link: link } = answer, far = farOff(record), pays = answer.drafter !== PLAIN;
+  const busy = unsteady(record), unclear = pays && Boolean(far || busy);
+  return el("div", { class: "tn-answer", "data-pays": String(pays && !unclear) },
     running && el("p", { class: "ln-kicker", text: "So far" }),
     el("h2", { class: "tn-sentence", id: "tune-answer" }, ...sentence(answer.sentence)),
     far && el("p", { class: "tn-busy", text: far }),
-    why && el("p", { class: "tn-why" }, why.cause && el("strong", { text: `${capital(why.cause)}. ` }),
+    why && el("p", { class: "tn-why" }, why.cause && el("strong",
+      { text: unclear ? "Unclear, the machine was busy. " : `${capital(why.cause)}. ` }),
       ...sentence(why.sentence)),
     el("p", { class: "ln-quiet", text: `${measuredOn(record)}${running ? " It is still being measured." : ""}` }),
-    unsteady(record) && el("p", { class: "tn-busy", text: "The machine was busy with something else meanwhile: passes "
+    busy && el("p", { class: "tn-busy", text: "The machine was busy with something else meanwhile: passes "
       + "over more rows were measured to cost less. Take all gains with caution, or measure again." }),
     el("p", { class: "tn-next" }, link && host.watch(link, "Watch this run, step by step"),
       takes(record, running, host)));
 }
 
 /**
- * The settings that were tried at one text at a time, the best first.
+ * The settings that were tried at one text at a time, the best first, and then those after fewer prompts.
  * @type {(record: TuningRecord, host: TuneHost) => HTMLElement}
  */
 export function settingsTable({ setting }, host) {
   const fewest = Math.min(...setting.map((one) => one.texts));
   const rows = ranked(setting).filter((one) => one.texts === fewest).slice(0, ROWS);
   return el("details", { class: "tn-settings" },
-    el("summary", { text: "The settings that were tried, the best first" }),
-    numbersTable({ columns: ["drafter", "tokens", "rule", "output", "times plain", "tokens/s", "how", ""],
+    el("summary", { text: "The settings that were tried, the best first; those after fewer prompts follow" }),
+    numbersTable({ columns: ["drafter", "tokens", "rule", "output", "times plain", "tokens/s", "how", "prompts",
+      ""],
       rows: rows.map((one) => [host.title(one.drafter), one.size, one.verifier,
         one.lossless === null ? "–" : one.lossless ? "lossless" : "lossy", gainText(one.ratio),
         one.checked ?? one.predicted, one.checked === null ? "predicted" : "checked by running",
-        host.watch(one, "Watch") || ""]) }, "The settings that were tried"));
+        one.prompts, host.watch(one, "Watch") || ""]) }, "The settings that were tried"));
 }

@@ -173,12 +173,12 @@ export function hardlyKnown(settings) {
   return (one) => one.prompts !== null && one.prompts < most - 1;
 }
 /**
- * The settings that were tried on the most prompts, the largest gain first.
+ * The settings that were tried on the most prompts, the largest gain first; and then those after fewer prompts.
  * @type {(settings: SettingLine[]) => SettingLine[]}
  */
 export function ranked(settings) {
   const all = latest(settings), few = hardlyKnown(all);
-  return all.filter((one) => !few(one)).sort((a, b) => b.ratio - a.ratio);
+  return all.sort((a, b) => Number(few(a)) - Number(few(b)) || b.ratio - a.ratio);
 }
 
 /**

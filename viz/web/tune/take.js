@@ -3,8 +3,10 @@
 import { el, writeText } from "../base.js";
 import { PLAIN } from "./record.js";
 
-/** A text to take along, with a button that copies it. */
-function taken(words, text, said) {
+const withoutTicks = (sentence) => sentence.replaceAll("\x60", "");
+
+/** A text to take along, with a button that copies it. differs: what stands above it, as a warning. */
+function taken(words, text, said, differs = "") {
   const copy = el("button", { type: "button", class: "ln-button", text: "Copy", "aria-label": `Copy: ${words}`,
     async onclick() {
       try {
@@ -13,6 +15,7 @@ function taken(words, text, said) {
       } catch { writeText(said, "This browser does not let a page copy; select the text."); }
     } });
   return el("div", { class: "tn-export" }, el("p", { text: words }),
+    differs && el("p", { class: "tn-busy", text: withoutTicks(differs) }),
     el("pre", { tabindex: 0, role: "group", "aria-label": words }, el("code", { text })), copy);
 }
 
@@ -38,11 +41,11 @@ export function takeAlong(host) {
     try { answer = await host.exported(engine); } catch { answer = { error: "The server did not answer; try again." }; }
     writeText(said, answer.error || (answer.text ? "" : `${name} cannot be told this setting.`));
     result.replaceChildren(...[
-      answer.text && taken(`For ${name}`, typed(engine, answer.text), said),
+      answer.text && taken(`For ${name}`, typed(engine, answer.text), said, answer.differs),
       answer.synthetic && taken(`Only for a test of a server without the drafter: ${name} keeps what was kept here`,
         typed(engine, answer.synthetic), said),
       answer.notes?.length && el("ul", { class: "tn-notes" },
-        ...answer.notes.map((note) => el("li", { text: note.replaceAll("\x60", "") }))),
+        ...answer.notes.map((note) => el("li", { text: withoutTicks(note) }))),
     ].filter(Boolean));
   }
   return { element, show({ answer }, running) {
