@@ -315,6 +315,43 @@ def test_a_lesson_s_file_works_from_a_disk_by_keyboard(toy):
     assert page.evaluate("location.hash") == "#screen=two"
 
 
+def test_the_key_of_the_areas_waits_for_the_guess(toy):
+    """The share that both laws cover answers the question."""
+    lesson = copy.deepcopy(TOY)
+    lesson["lesson"]["screens"][0]["stage"]["after"] = False
+    page = toy(lesson)
+    key = page.locator(".ln-areas .ln-key")
+    assert "have in common" in key.inner_text() and "0." not in key.inner_text()
+    page.locator(".ln-guess").fill("0.5")
+    page.get_by_role("button", name="That is my guess").click()
+    assert "have in common, 0.40" in key.inner_text()
+
+
+def test_a_lecture_hall_has_a_named_way_out_and_its_question_keeps_to_its_column(toy):
+    page = toy()
+    page.set_viewport_size({"width": 1366, "height": 768})
+    page.get_by_role("button", name="Full screen", exact=True).click()
+    out = page.get_by_role("button", name="Leave full screen")
+    out.wait_for()
+    wider = page.evaluate("""() => { const right = (one) => one.getBoundingClientRect().right, column = document.querySelector('.ln-text');
+      return [...column.querySelectorAll('.ln-question, .ln-question *')].filter((one) => right(one) > right(column) + 1).length; }""")
+    assert wider == 0
+    out.click()
+    page.get_by_role("button", name="Full screen", exact=True).wait_for()
+    assert not page.locator(".ln[data-hall]").count()
+
+
+def test_the_words_of_a_mark_leave_the_lines_free(tools):
+    """They stand above their place, or below it where a line runs above."""
+    told = tools.evaluate("""() => [10, 4.5].map((other) => {
+      const axis = {low: 0, high: 10, ticks: [], label: ''}, flat = (y) => ({name: 'l', points: [[0, y], [10, y]]});
+      const chart = Draftscope.lessonChart({x: axis, y: axis, lines: [flat(3.5), flat(other)], marks: [{at: [5, 3.5], words: 'here: 3.5', kind: 'own'}], told: ''});
+      const [pin] = chart.querySelectorAll('.ln-pin');
+      return pin.querySelector('text').getAttribute('y') - pin.querySelector('circle').getAttribute('cy'); })""")
+    above, below = told
+    assert above < 0 < below
+
+
 def test_a_lesson_shows_the_figure_of_a_method(toy):
     lesson = copy.deepcopy(TOY)
     rows = [["masked", 0.62], ["after one text", 0.5]]

@@ -3,6 +3,7 @@
 import { clamp, el, freshId, svgEl, writeText } from "../base.js";
 
 const HIGH = 330, LEFT = 58, RIGHT = 18, TOP = 16, BELOW = 48;
+const LETTER = 7.5, AIR = 3;   // the width of a letter of a mark's words; the room around them
 
 /**
  * A chart's width in drawing units: fewer on a phone, so that its letters stay legible.
@@ -11,8 +12,16 @@ const HIGH = 330, LEFT = 58, RIGHT = 18, TOP = 16, BELOW = 48;
 export const chartWidth = () => (innerWidth < 560 ? 360 : 640);
 
 /**
+ * Places along a line, close together.
+ * @type {(points: number[][]) => number[][]}
+ */
+const alongLine = (points) => points.slice(1).flatMap(([x, y], i) => Array.from({ length: 24 }, (_, k) =>
+  [x + (points[i][0] - x) * k / 24, y + (points[i][1] - y) * k / 24]));
+
+/**
  * x, y: {low, high, ticks: [[value, text]], label, log}. lines: [{name, points: [[x, y]], dots, spread: [[x, low,
- * high]]}]. told: the text for screen readers. Returns the <svg>.
+ * high]]}]. marks: [{at, words, kind}], their words above the place or below it, where fewer lines run. told: the
+ * text for screen readers. Returns the <svg>.
  * @param {any} spec
  */
 export function lessonChart({ x, y, lines, marks = [], told }) {
@@ -35,9 +44,15 @@ export function lessonChart({ x, y, lines, marks = [], told }) {
       d: points.map(([a, b], k) => `${k ? "L" : "M"}${px(a).toFixed(1)} ${py(b).toFixed(1)}`).join("") }),
     ...(dots ? points.map(([a, b]) => svgEl("circle", { class: "ln-dot", "data-line": i, cx: px(a), cy: py(b), r: 4 }))
       : []), svgEl("title", { text: name })));
-  const pins = marks.map(({ at, words, kind }) => svgEl("g", { class: "ln-pin", "data-kind": kind },
-    svgEl("circle", { cx: px(at[0]), cy: py(at[1]), r: 7 }),
-    text(clamp(px(at[0]), LEFT + 40, WIDE - RIGHT - 50), py(at[1]) - 14, words, "middle")));
+  const traced = lines.flatMap(({ points }) => alongLine(points.map(([a, b]) => [px(a), py(b)])));
+  const pins = marks.map(({ at, words, kind }) => {
+    const middle = clamp(px(at[0]), LEFT + 40, WIDE - RIGHT - 50), above = py(at[1]) - 14, below = py(at[1]) + 23;
+    const crossed = (down) => traced.filter(([a, b]) =>
+      Math.abs(a - middle) < words.length * LETTER / 2 + AIR && b > down - 11 - AIR && b < down + AIR).length;
+    const free = below > HIGH - BELOW - 4 || crossed(above) <= crossed(below) ? above : below;
+    return svgEl("g", { class: "ln-pin", "data-kind": kind },
+      svgEl("circle", { cx: px(at[0]), cy: py(at[1]), r: 7 }), text(middle, free, words, "middle"));
+  });
   return svgEl("svg", { class: "ln-chart", viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", "aria-label": told },
     ...grid, svgEl("path", { class: "ln-axis", d: `M${LEFT} ${TOP}V${HIGH - BELOW}H${WIDE - RIGHT}` }), ...foot,
     text((LEFT + WIDE - RIGHT) / 2, HIGH - 8, x.label, "middle", { class: "ln-axis-label" }),

@@ -120,7 +120,7 @@ export function lessonPasses(spec, { changed }) {
     picture.replaceChildren(lessonChart({
       x: { low: 1, high: MOST, log: true, ticks: ticks.filter((i, at) => at % 2 === 0 || chartWidth() > 400)
         .map((i) => [i, String(i)]), label: "n, rows in one pass" },
-      y: { low: 0.8, high: 64, log: true, ticks: [1, 2, 4, 8, 16, 32, 64].map((i) => [i, `${i}×`]),
+      y: { low: 0.5, high: 64, log: true, ticks: [1, 2, 4, 8, 16, 32, 64].map((i) => [i, `${i}×`]),
         label: "cost of the pass" },
       lines: lines.map((one, i) => ({ ...one, faint: i !== chosen })),
       marks: price === null ? [] : [{ at: [rows, price], words: `${rows} rows: ${two(price)}×`, kind: "own" }],

@@ -8,6 +8,7 @@ import { lessonQuestion } from "./question.js";
 import { lessonStage } from "./stage.js";
 import { slideTools } from "../slides/slide.js";
 
+const HALL = "For a lecture hall: the lesson alone, in large type.";
 const LOOKS = { button: "ln-button", select: "ln-select", quiet: "ln-quiet" };
 
 /**
@@ -48,8 +49,7 @@ export function mountLesson(element, data, host, at, figure = false) {
     { type: "button", class: "ln-button", "data-main": "", text: "Next", onclick: () => go(now + 1, true) });
   const place = el("span", { class: "ln-quiet" });
   const hall = el("button",
-    { type: "button", class: "ln-button", "aria-pressed": "false", text: "Full screen",
-      title: "For a lecture hall: the lesson alone, in large type.",
+    { type: "button", class: "ln-button", text: "Full screen", title: HALL,
       onclick: () => large(!root.hasAttribute("data-hall")) });
   const onward = followed();
   const lesson = el("button",
@@ -101,7 +101,8 @@ export function mountLesson(element, data, host, at, figure = false) {
     screen.element = el("div", { class: "ln-screen", "data-screen": screen.id, "data-alone": !screen.stage }, text);
     if (screen.stage) {
       screen.stageView = lessonStage(screen.stage, host,
-        { nodes, changed: () => screen.questions.forEach(({ look }) => look()), asked: () => reveal(screen) });
+        { nodes, asks: screen.left > 0, changed: () => screen.questions.forEach(({ look }) => look()),
+          asked: () => reveal(screen) });
       const link = host.link(screen.id);
       const tools = el("div", { class: "ln-under" }, host.slides
         ? slideTools(screen.stageView.element,
@@ -152,7 +153,8 @@ export function mountLesson(element, data, host, at, figure = false) {
   /** A browser goes full screen only after a click; behind a link the lesson covers the page instead. */
   function large(on) {
     setAttributes(root, { "data-hall": on });
-    hall.setAttribute("aria-pressed", String(on));
+    writeText(hall, on ? "Leave full screen" : "Full screen");
+    hall.title = on ? "Back to the page. The key Esc does the same." : HALL;
     if (on && root.requestFullscreen && navigator.userActivation?.isActive) root.requestFullscreen().catch(() => {});
     if (!on && document.fullscreenElement === root) document.exitFullscreen();
   }
@@ -164,13 +166,12 @@ export function mountLesson(element, data, host, at, figure = false) {
     host.moved(screens[now].id, on);
     (on ? lesson : screens[now].element.querySelector(".ln-alone")).focus({ preventScroll: true });
   }
-  const left = () => {
-    if (document.fullscreenElement) return;
+  const leave = () => {
     if (root.hasAttribute("data-figure")) alone(false); else if (root.hasAttribute("data-hall")) large(false);
   };
-  root.addEventListener("fullscreenchange", left);
+  root.addEventListener("fullscreenchange", () => { if (!document.fullscreenElement) leave(); });
   root.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && root.hasAttribute("data-figure")) alone(false);
+    if (event.key === "Escape") leave();
   });
 
   /** A link to the lesson after this one, or to the quiz; none where there is no such page. */

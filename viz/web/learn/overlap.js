@@ -34,10 +34,11 @@ export function coinsOf({ drafted, coin, kept, token }, p, q, spot, fromP) {
 
 /**
  * The picture. tosses: those whose coins lie in it, the last one last; falling: whether the last one falls now.
- * @type {(words: string[], laws: { p: number[], q: number[] }, tosses: any[], fromP: boolean, falling: boolean) =>
- *   Element}
+ * told: whether the key tells the size of each area.
+ * @type {(words: string[], laws: { p: number[], q: number[] }, tosses: any[], fromP: boolean, falling: boolean,
+ *   told: boolean) => Element}
  */
-export function overlapPicture(words, { p, q }, tosses, fromP, falling) {
+export function overlapPicture(words, { p, q }, tosses, fromP, falling, told) {
   const WIDE = chartWidth(), room = WIDE / words.length, wide = Math.min(WIDEST, room - 20);
   const highest = Math.max(...p, ...q), y = (share) => FLOOR - (share / highest) * (FLOOR - TOP);
   const left = (x) => (x + 0.5) * room - wide / 2;
@@ -57,13 +58,13 @@ export function overlapPicture(words, { p, q }, tosses, fromP, falling) {
         cx: left(token) + RADIUS + ((i * ACROSS) % 1) * (wide - 2 * RADIUS), cy: y(height), r: RADIUS })));
   const size = (area) => Math.max(0, area[1] - area[0]).toFixed(2);
   const parts = (x) => NAMES.map((one) => `${one} ${size(areas[x][one])}`).join(", ");
-  const told = words.map((name, x) => `${name}: ${parts(x)}`).join("; ");
+  const spoken = words.map((name, x) => `${name}: ${parts(x)}`).join("; ");
   const key = el("p", { class: "ln-key" }, ...NAMES.map((name) => el("span", {},
     svgEl("svg", { width: 14, height: 14, viewBox: "0 0 14 14", "aria-hidden": "true" },
       svgEl("rect", { class: "ln-area", "data-area": name, width: 14, height: 14 })),
-    `${REGIONS[name]}, ${sums[name].toFixed(2)}`)));
+    told ? `${REGIONS[name]}, ${sums[name].toFixed(2)}` : REGIONS[name])));
   const picture = svgEl("svg", { class: "ln-chart ln-overlap", viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img",
-    "aria-label": `Areas under p and q. ${told}` },
+    "aria-label": `Areas under p and q. ${spoken}` },
   svgEl("path", { class: "ln-axis", d: `M0 ${FLOOR}H${WIDE}` }), ...columns, ...coins);
   return el("div", { class: "ln-areas" }, picture, key);
 }

@@ -27,11 +27,12 @@ export function fitsLaw(counts, p) {
 }
 
 /**
- * spec: {words, p, q, rules}. changed(): the readings have changed. Returns {element, readings()}.
+ * spec: {words, p, q, rules}. changed(): the readings have changed. secret(): whether a question waits for a guess; the
+ * shares, which would answer it, are not told until then. Returns {element, readings(), uncover()}.
  * @param {any} spec
- * @param {{ changed(): void }} hooks
+ * @param {{ changed(): void, secret?(): boolean }} hooks
  */
-export function lessonRule(spec, { changed }) {
+export function lessonRule(spec, { changed, secret = () => false }) {
   const { words } = spec, laws = { p: spec.p.slice(), q: spec.q.slice() };
   let rule = spec.rules[0], counts = words.map(() => 0), kept = 0, last = null, lying = [];
   const random = seededBy(words);   // goes on after Clear, so that no two tosses repeat
@@ -121,7 +122,7 @@ export function lessonRule(spec, { changed }) {
       laws[letter].forEach((share, x) => sliders[letter][x].set(Number(share.toFixed(4)))));
     writeText(said, story());
     const many = times(), fits = fitsLaw(counts, laws.p);
-    areas.replaceChildren(overlapPicture(words, laws, lying, rule === "plain redraw", Boolean(last)));
+    areas.replaceChildren(overlapPicture(words, laws, lying, rule === "plain redraw", Boolean(last), !secret()));
     picture.replaceChildren(histogram(words, counts, laws, held && held.scale));
     writeText(verdict, many < 100 ? "Toss at least 100 times to compare the histogram with p." : fits
       ? "The histogram follows p: the small differences are chance."
@@ -129,7 +130,7 @@ export function lessonRule(spec, { changed }) {
     setAttributes(verdict, { "data-fits": many < 100 ? null : String(fits) });
   }
   draw();
-  return { element, readings: () => (times() < ENOUGH ? {}
+  return { element, uncover: draw, readings: () => (times() < ENOUGH ? {}
     : { share: counts[0] / times(), kept: kept / times(), fits: Number(fitsLaw(counts, laws.p)) }),
     settings: () => ({ rule, ...laws }), depends: { share: ALL, kept: ALL, fits: ALL },
     tell: { rule: (key) => `choose “${RULES[key].title}”`, p: lawSet("p"), q: lawSet("q") } };

@@ -38,9 +38,9 @@ function runReadings(trace) {
 
 /**
  * spec: the directive. host: trace(name), race(name) → promises of NDJSON; live(element, spec, heard), if runs can be
- * made, returns an object with destroy(). hooks: nodes; changed(): the readings have changed; asked(): the reader
- * wants to uncover the figure. Returns {element, readings(judge), toSet(reading, wanted), uncover(), show(), hide(),
- * destroy()}.
+ * made, returns an object with destroy(). hooks: nodes; asks: whether a question waits for a guess; changed(): the
+ * readings have changed; asked(): the reader wants to uncover the figure. Returns {element, readings(judge),
+ * toSet(reading, wanted), uncover(), show(), hide(), destroy()}.
  * @param {any} spec
  * @param {LessonHost} host
  * @param {any} hooks
@@ -51,7 +51,7 @@ export function lessonStage(spec, host, hooks) {
   const element = el("figure",
     { class: "ln-stage", "data-kind": spec.kind, "data-parts": (spec.parts || []).join(" ") },
     el("div", { class: "ln-stage-hold" }, box, cover), caption);
-  let view = null, live = null, instrument = null, begun = {}, asked = false, own = {};
+  let view = null, live = null, instrument = null, begun = {}, asked = false, own = {}, secret = hooks.asks;
 
   if (spec.after) {
     if (caption) caption.hidden = true;   // it may give the answer away
@@ -59,7 +59,11 @@ export function lessonStage(spec, host, hooks) {
       el("button", { type: "button", class: "ln-button", text: "Show it now", onclick: () => hooks.asked() }));
     box.inert = true;
   } else cover.hidden = true;
-  function uncover() { cover.hidden = true; box.inert = false; if (caption) caption.hidden = false; }
+  function uncover() {
+    cover.hidden = true; box.inert = false; secret = false;
+    if (caption) caption.hidden = false;
+    if (instrument?.uncover) instrument.uncover();
+  }
   const failed = () =>
     box.replaceChildren(el("p", { class: "ln-quiet",
       text: "This run could not be fetched. Open the lesson again in a moment." }));
@@ -97,7 +101,7 @@ export function lessonStage(spec, host, hooks) {
       if (asked) return;
       asked = true;
       if (INSTRUMENTS[spec.kind]) {
-        instrument = INSTRUMENTS[spec.kind](spec, { changed: hooks.changed });
+        instrument = INSTRUMENTS[spec.kind](spec, { changed: hooks.changed, secret: () => secret });
         begun = instrument.settings();
         box.append(instrument.element);
       } else BUILD[spec.kind]().catch(failed);
