@@ -1,8 +1,8 @@
 // The examples in one slim row, as a set of radio buttons. The value is the chosen example's name.
 // The row shows as many whole cards as fit; arrows before them, which stay in their places, bring the others.
-// Examples of a group stand apart, behind its name.
+// Examples of a group stand apart, behind its name, which opens a list of all of them.
 /** @import { Component } from "./types.d.ts" */
-import { el, freshId } from "../../viz/web/base.js";
+import { el, freshId, targetOf } from "../../viz/web/base.js";
 import { plural } from "../../viz/web/words.js";
 
 const PAUSE = 250;   // ms: who walks through the examples with the arrow keys does not ask for each
@@ -46,7 +46,7 @@ export function cards(c) {
   const names = [...new Set(groupOf.values())].map((among) => el("button",
     { type: "button", class: "pg-cards-name", "data-group": among,
       text: among || plural(all.length - grouped, "example"),
-      onclick: () => among === groupOf.get(labels[0]) || enter(among) }));
+      onclick: () => (among === groupOf.get(labels[0]) ? list(!row.hasAttribute("data-open")) : enter(among)) }));
   const arrow = (text, label, by) => el("button",
     { type: "button", class: "pg-tool pg-cards-turn", "aria-label": label, title: label, text,
       onclick: () => turn(by) });
@@ -54,12 +54,24 @@ export function cards(c) {
   const row = el("fieldset", { class: "pg-cards" }, el("legend", { class: "pg-hidden", text: "Examples" }),
     ...names, back, on, strip);
   c.element.append(row);
+  strip.addEventListener("click", (event) => { if (event.detail) list(false); });   // arrow keys walk on in the list
+  row.addEventListener("keydown", (event) => { if (event.key === "Escape") list(false); });
+  document.addEventListener("pointerdown", (event) => { if (!row.contains(targetOf(event))) list(false); });
+
+  /** Show all cards of the group below the row, or again as many as fit into it. */
+  function list(whole) {
+    if (whole === row.hasAttribute("data-open")) return;
+    row.toggleAttribute("data-open", whole);
+    for (const name of names) name.setAttribute("aria-expanded", String(whole && name.ariaPressed === "true"));
+    if (!whole) lay();
+  }
 
   /** Scroll to the first card. A strip that has become narrower can be scrolled further only once it is laid out. */
   const place = () => { strip.scrollLeft = labels[first].offsetLeft - EDGE / 2; };
 
   /** Show the cards from `first` on, as many as fit whole. */
   function lay() {
+    if (row.hasAttribute("data-open")) return;
     const others = [...names, back, on].reduce((sum, one) => sum + (one.offsetWidth && one.offsetWidth + GAP), 0);
     const room = row.clientWidth - others - EDGE, widths = labels.map((card) => card.offsetWidth);
     if (room <= 0) return;
@@ -93,6 +105,7 @@ export function cards(c) {
 
   /** Show the cards of this group, and choose the first, so that the picture is not that of another model. */
   function enter(among) {
+    list(false);
     open(among);
     choose(labels[0].dataset.card);
   }

@@ -45,6 +45,12 @@ def test_they_are_chosen_and_left_and_a_run_of_ones_own_comes_back(visit):
     for card, one in zip(cards.all(), presets(), strict=True):
         assert one.title == card.text_content().strip()
         assert preset_menu()[one.name]["look_for"] in card.get_attribute("title")
+    names = page.locator("#preset").get_by_role("button", name=re.compile(r"^\d+ examples"))
+    names.click()
+    assert len(page.evaluate(INSIDE)) == int(names.inner_text().split()[0]), "all in a list"
+    page.keyboard.press("Escape")
+    assert names.get_attribute("aria-expanded") == "false"
+    assert 0 < len(page.evaluate(INSIDE)) < len(presets())
     visitor.choose_example(first.title)
     shows(visitor, first)
     told = "text => document.querySelector('.pg-offer .pg-note').textContent.startsWith(text)"

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from engine.trace import read_trace
-from presets import preset
+from presets import preset, trace_text
 from tests.app.test_page import PHONE
 from tests.app.visitor import SHORT, covered, wait_figures
 from viz.mean_tree import mean_tree
@@ -36,7 +36,9 @@ def test_the_speed_is_answered_and_measured_beside_the_run_and_the_mean_tree_com
     assert not tick.is_visible() and "distribution of texts" in more.inner_text()
     visitor.choose_example(preset("edit-lookup").title)
     tick.wait_for()
-    why.get_by_text("checking 13 tokens").wait_for()
+    trace = read_trace(trace_text("edit-lookup"))
+    gain = sum(len(step["output"]["tokens"]) for step in trace.steps) / len(trace.steps)
+    why.get_by_text(f"for {gain:.1f} tokens").wait_for()
     visitor.pick("dyspec")
     visitor.set_number("max_new_tokens", 16)
     assert visitor.run() == "done"
