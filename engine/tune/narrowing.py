@@ -24,9 +24,9 @@ STRAYS, OTHER_SIZE = 0.35, 0.3
 """STRAYS: the share by which a gain measured on one prompt typically differs from the gain on many prompts.
 OTHER_SIZE: the share by which another size of a drafter may be faster."""
 SURE = 2.5
-"""From this many standard errors on, a difference between two candidates on the same prompts is no chance."""
+"""From this many standard errors on, a difference between two candidates on the same prompts is not due to chance."""
 ALIKE = 0.03
-"""Who is faster than the fastest so far by no more than this share need not be found."""
+"""A candidate that is faster than the fastest so far by at most this share need not be found."""
 KEPT, FINALISTS = 12, 3
 """KEPT: the most candidates that go on once they have continued FIRST prompts. FINALISTS: the most candidates that are
 checked by running."""
