@@ -5,6 +5,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
@@ -40,6 +41,8 @@ async def long_answer(scope, receive, send) -> None:
 @contextmanager
 def served(app, **settings):
     """Yield the port of a server whose connections are of the class ``Small``, or as the settings say."""
+    Small.made.clear()
+    Small._open.clear()
     settings = {"http": Small, "lifespan": "off", "log_config": None, **settings}
     config = uvicorn.Config(app, port=0, **settings)
     server = uvicorn.Server(config)
@@ -60,12 +63,28 @@ def asked(port: int, headers: str = "", source: str = "127.0.0.1") -> socket.soc
     return made
 
 
+async def _sizes() -> list[int]:
+    return [one.transport.get_write_buffer_size() for one in Small.made]
+
+
 def unread() -> int:
-    return sum(one.transport.get_write_buffer_size() for one in Small.made)
+    """Return the bytes that wait for all clients. The server's own thread counts them, between two of its writes."""
+    return sum(asyncio.run_coroutine_threadsafe(_sizes(), Small.made[0].loop).result(10))
+
+
+def wait_until(reached: Callable[[], bool]) -> None:
+    """Wait for at most ten seconds; fail if that is not enough."""
+    patience = time.monotonic() + 10
+    while not reached():
+        assert time.monotonic() < patience
+        time.sleep(0.05)
+
+
+def everybody_answered(clients: int) -> bool:
+    return len(Small.made) == clients and all(one.cycle for one in Small.made)
 
 
 def test_many_answers_that_are_read_a_little_take_no_more_than_a_share():
-    Small.made.clear()
     with served(long_answer) as port:
         read, patience = {asked(port): 0 for _ in range(4)}, time.monotonic() + 60
         while max(read.values()) < ANSWER:
@@ -73,7 +92,7 @@ def test_many_answers_that_are_read_a_little_take_no_more_than_a_share():
             for client in read:
                 with suppress(OSError):
                     read[client] += len(client.recv(200_000))
-            if all(one.cycle for one in Small.made):
+            if everybody_answered(len(read)):
                 assert unread() <= Small.limits.unread_bytes // 4
             time.sleep(0.01)
         assert sum(size >= ANSWER for size in read.values()) < len(read), "some are ended"
@@ -95,13 +114,9 @@ async def short_answer(scope, receive, send) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere 127.0.0.1 is the only such address")
 @pytest.mark.parametrize(("peers", "share"), [(1, 4), (8, 1)], ids=["one address", "all addresses"])
 def test_answers_that_nobody_reads_take_no_more_than_a_share_at_any_time(peers, share):
-    Small.made.clear()
     with served(short_answer, http=Patient) as port:
         slow = [asked(port, source=f"127.0.0.{2 + number % peers}") for number in range(8)]
-        patience = time.monotonic() + 10
-        while len(Small.made) < 8 or not all(one.cycle for one in Small.made):
-            assert time.monotonic() < patience
-            time.sleep(0.05)
+        wait_until(lambda: everybody_answered(len(slow)))
         time.sleep(0.3)
         assert 0 < unread() <= Patient.limits.unread_bytes // share
         for one in slow:
@@ -122,4 +137,4 @@ def test_a_websocket_ends_and_is_counted_no_longer():
             with suppress(ConnectionResetError), asked(port, headers) as one:
                 one.settimeout(3)
                 assert one.recv(1000) == b""
-        assert not Small._open
+        wait_until(lambda: not Small._open)
