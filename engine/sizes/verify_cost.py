@@ -3,7 +3,7 @@ pass."""
 
 from collections.abc import Sequence
 from math import inf
-from statistics import median
+from statistics import mean, median, stdev
 
 from engine.batch.together import sessions_of
 from engine.core.load import Expected
@@ -19,6 +19,8 @@ NODES = (0, 3, 4, 8, 16)
 TURNS, ENOUGH = 4, 40.0
 """A number of rows is timed in so many turns. Within a turn its passes are repeated until they have taken ENOUGH
 milliseconds together, or IN_A_ROW times."""
+STEADY, LONGER = 0.03, 4
+"""A mean is steady if its standard error is at most the share STEADY of it."""
 
 
 class Passes:
@@ -61,30 +63,39 @@ class Passes:
                 session.drop()
         return elapsed
 
-    def in_turn(self, numbers: Sequence[int], dearest: float = inf) -> dict[int, list[float]]:
-        """Return number of rows of each text -> milliseconds of the passes over so many rows. The numbers take turns, so
-        a busy moment of the machine slows passes over every number of rows. Once passes take longer than ``dearest``
-        milliseconds, larger numbers are left out."""
+    def in_turn(
+        self, numbers: Sequence[int], dearest: float = inf, sure: bool = False
+    ) -> dict[int, list[float]]:
+        """Return number of rows of each text -> the median milliseconds, in each turn, of the passes over so many rows.
+
+        The numbers take turns, so a busy moment of the machine slows passes over every number of rows. Once passes take
+        longer than ``dearest`` milliseconds, larger numbers are left out. There are TURNS turns. sure: on a busy machine
+        there are up to LONGER times as many, until the means of all numbers are steady.
+        """
         times_of: dict[int, list[float]] = {}
-        for turn in range(TURNS):
+        for turn in range(TURNS * LONGER if sure else TURNS):
+            if turn >= TURNS and all(map(_steady, times_of.values())):
+                break
             for rows in numbers if turn == 0 else list(times_of):
-                times_of.setdefault(rows, []).extend(self._timed(rows))
+                times_of.setdefault(rows, []).append(median(self._timed(rows)))
                 if turn == 0 and min(times_of[rows]) > dearest:
                     break
         return times_of
 
     def _timed(self, rows: int) -> list[float]:
         """Return the milliseconds of several passes over ``rows`` rows. The first passes are left out, because passes
-        are slower after a change of shape. A pass of more than ENOUGH milliseconds is timed once."""
-        first = self.milliseconds(rows)
-        if first > ENOUGH:
-            return [first]
-        for _ in range(SETTLED - 1):
-            self.milliseconds(rows)
+        are slower after a change of shape: SETTLED of them, or one that takes more than ENOUGH milliseconds."""
+        for _ in range(SETTLED):
+            if self.milliseconds(rows) > ENOUGH:
+                break
         times: list[float] = []
         while not times or (len(times) < IN_A_ROW and sum(times) < ENOUGH):
             times.append(self.milliseconds(rows))
         return times
+
+
+def _steady(times: Sequence[float]) -> bool:
+    return len(times) > 1 and stdev(times) <= STEADY * mean(times) * len(times) ** 0.5
 
 
 def prepared(model: LanguageModel, texts: int, context: int, rows: Sequence[int]) -> Passes:

@@ -82,7 +82,7 @@ class CostTable:
         if all(size in costs for size in rows) or max(costs.values(), default=0.0) > DEAREST:
             return
         lacking = [size for size in rows if size not in costs]
-        times = prepared(model, texts, context, rows).in_turn(lacking, DEAREST)
+        times = prepared(model, texts, context, rows).in_turn(lacking, DEAREST, sure=texts > 1)
         for size, spent in times.items():
             line = {"kind": "cost", "what": what, "rows": size, "texts": texts, "context": context}
             line |= {"milliseconds": round(median(spent), 4), "repeats": len(spent)}

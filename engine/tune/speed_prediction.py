@@ -2,9 +2,10 @@
 passes, and names the main reason why it is not faster.
 
 A step of t texts consists of one pass of the target over all t texts, and of drafting, judging and committing for each
-text, which take t times as long as for one text. In the pass, every text has as many rows as the longest of the t
-drafts needs. The chances of that length follow from the lengths of the drafts counted so far: P(longest <= n) =
-P(length <= n)^t.
+text. Drafting takes t times as long as for one text. Judging and committing a single row of a text that shares its pass
+takes next to nothing, so only the time that they take beyond that of plain decoding counts. In the pass, every text has
+as many rows as the longest of the t drafts needs. The chances of that length follow from the lengths of the drafts
+counted so far: P(longest <= n) = P(length <= n)^t.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ busy."""
 
 @dataclass(frozen=True)
 class Speed:
-    """A candidate's tokens per second, over all texts written at a time. predicted: by this module. checked: measured
-    in a run beside plain decoding; None without such a run. plain: plain decoding's tokens per second in that run;
-    without a run, predicted like the candidate's."""
+    """A candidate's tokens per second, over all texts written at a time. checked: measured in a run beside plain
+    decoding; None without such a run. plain: plain decoding's tokens per second in that run; without a run, predicted
+    like the candidate's. predicted: the predicted multiple of plain decoding's speed, times ``plain``, because the
+    machine may be busier in the run than it was when the passes were timed."""
 
     predicted: float
     plain: float
@@ -42,9 +44,9 @@ class Speed:
         return (self.predicted if self.checked is None else self.checked) / self.plain
 
 
-def step_milliseconds(counts: Counts, texts: int, costs: CostTable) -> float | None:
-    """The milliseconds of a step of ``texts`` texts; None if the cost of its pass over several texts was not
-    measured."""
+def step_milliseconds(counts: Counts, plain: Counts, texts: int, costs: CostTable) -> float | None:
+    """The milliseconds of a step of ``texts`` texts; None if the cost of its pass over several texts was not measured.
+    plain: plain decoding's counts."""
     if texts == 1:
         return counts.usual()
     passes = [
@@ -55,7 +57,8 @@ def step_milliseconds(counts: Counts, texts: int, costs: CostTable) -> float | N
     if any(cost is None for _, cost in passes):
         return None
     joint = sum(share * cost for share, cost in passes)
-    return texts * counts.usual("draft", "judge", "commit") + joint
+    settling = counts.usual("judge", "commit") - plain.usual("judge", "commit")
+    return texts * (counts.usual("draft") + max(0.0, settling)) + joint
 
 
 def longest_of(lengths: list[int], texts: int) -> list[float]:
@@ -66,19 +69,21 @@ def longest_of(lengths: list[int], texts: int) -> list[float]:
     return [high - low for low, high in pairwise(below)]
 
 
-def tokens_a_second(candidate: Candidate, texts: int, costs: CostTable) -> float | None:
+def tokens_a_second(
+    candidate: Candidate, plain: Candidate, texts: int, costs: CostTable
+) -> float | None:
     """The candidate's predicted tokens per second for ``texts`` texts at a time. None if it has no counts, if a cost
-    was not measured, or if its drafter cannot share passes with other texts."""
+    was not measured, or if its drafter cannot share passes with other texts. plain: plain decoding."""
     if not candidate.counts or (texts > 1 and candidate.cls.uses_target):
         return None
-    spent = step_milliseconds(candidate.all, texts, costs)
+    spent = step_milliseconds(candidate.all, plain.all, texts, costs)
     return spent and 1000 * texts * candidate.all.tokens_a_step / spent
 
 
 def speed_of(candidate: Candidate, plain: Candidate, texts: int, costs: CostTable) -> Speed | None:
     """The candidate's predicted speed beside plain decoding's. None if a cost or a count is missing, or if the gain
     for several texts is more than a step allows (``TOO_GOOD``)."""
-    predicted, usual = (tokens_a_second(each, texts, costs) for each in (candidate, plain))
+    predicted, usual = (tokens_a_second(each, plain, texts, costs) for each in (candidate, plain))
     if texts == 1 and candidate.counts:
         tokens, spent = candidate.beside
         usual = 1000 * tokens / spent

@@ -24,7 +24,7 @@ from engine.tune.other_machines import Sizes, estimates
 from engine.tune.ray_writers import RayWriters
 from engine.tune.remaining_time import RemainingTime
 from engine.tune.resuming import Measured, resumed
-from engine.tune.speed_prediction import Speed, speed_of, tokens_a_second
+from engine.tune.speed_prediction import Speed, speed_of
 from engine.tune.told_lines import acceptance_lines, setting_line
 from engine.tune.tuning_record import TuningRecord
 from engine.tune.tuning_request import TuningRequest
@@ -193,9 +193,9 @@ class Tuning:
             plainly, *others = rates
             for candidate, speed in zip(runners, others, strict=True):
                 then = candidate.after(sampled(texts))
-                predicted = tokens_a_second(then, texts, opened.costs)
-                if plainly and speed and predicted:
-                    checked_speed = Speed(predicted, plainly, speed)
+                expected = speed_of(then, self._plain, texts, opened.costs)
+                if plainly and speed and expected:
+                    checked_speed = Speed(expected.ratio * plainly, plainly, speed)
                     self._measured.checked[candidate.key, texts] = checked_speed
             yield from self._settings(runners)
 
