@@ -223,7 +223,8 @@ def test_passes_of_several_sizes_take_turns(pair):
     assert asked.count(4) > SETTLED * TURNS, "the first passes of a turn are not timed"
     assert {rows: len(times) for rows, times in times_of.items()} == dict.fromkeys((1, 4), TURNS)
     assert [len(times) for times in passes.in_turn((1, 4), sure=True).values()] == [TURNS] * 2
-    passes.milliseconds = lambda rows, times=cycle([41.0, 41.0, 41.0, 90.0]): next(times)
+    busy = cycle([41.0, 41.0, 41.0, 90.0])
+    passes.milliseconds = lambda rows: next(busy)
     assert len(passes.in_turn((1,))[1]) == TURNS
     assert len(passes.in_turn((1,), sure=True)[1]) == TURNS * LONGER, "not steady"
     passes.milliseconds = lambda rows: 1.0
