@@ -87,7 +87,7 @@ LEARN_LEAD = [
     (
         "” to predicting, before you press Run, whether guessing ahead will pay. Every lesson asks "
         "you first and shows you then, on real runs of the models of this page. Your answers stay "
-        "in your browser."
+        "in your browser. New to this? Begin with lesson 1; after it, take any."
     ),
 ]
 
@@ -102,8 +102,8 @@ OTHER_FAMILIES = {
 """Titles of the families of cards that describe no drafter."""
 
 OWN = "Your own"
-WATCH_OWN = "Your own prompt and drafter; no example has them."
-COMPARE_OWN = "Your own prompt and lanes; no example has them."
+WATCH_OWN = "Your own choice: no example has this prompt with this drafter."
+COMPARE_OWN = "Your own choice: no example has this prompt with these lanes."
 
 COMPARE_LEAD = [
     "Several methods guess ahead for one large model, the target, on one prompt. Each has its own clock of ",

@@ -142,4 +142,4 @@ def _named(candidate: Candidate) -> str:
     size = (
         f", {candidate.size} {noun}{'s' if candidate.size != 1 else ''}" if candidate.size else ""
     )
-    return f"`{candidate.cls.key}`{size}"
+    return f"{candidate.cls.title} (`{candidate.cls.key}`){size}"

@@ -135,6 +135,6 @@ def test_a_websocket_ends_and_is_counted_no_longer():
         headers = "Connection: Upgrade\r\nUpgrade: websocket\r\n"
         for _ in range(3):
             with suppress(ConnectionResetError), asked(port, headers) as one:
-                one.settimeout(3)
+                one.settimeout(30)
                 assert one.recv(1000) == b""
         wait_until(lambda: not Small._open)

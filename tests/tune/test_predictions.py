@@ -170,7 +170,7 @@ def test_the_answer_is_a_sentence():
     speeds = speeds_of(TWO, {1: 2.13, 2: 1.5, 4: 0.5})
     told = answer([TWO], PLAIN, speeds, (1, 2, 4), link)
     assert told["sentence"] == (
-        "`chain`, 2 tokens: 2.1 times plain decoding for one text; switch it off above 3 texts."
+        "Chain (`chain`), 2 tokens: 2.1 times plain decoding for one text; switch it off above 3 texts."
     )
     assert told["preset_link"] == {"drafter": "chain", "options": {"length": 2}, **link}
     slow = answer([TWO], PLAIN, speeds_of(TWO, {1: 0.7}), (1,), link)

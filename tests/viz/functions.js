@@ -83,14 +83,17 @@ const toy = (globalThis.toy = {
       toy.model(...drafted.map((count, i) => toy.judged(i === drafted.length - 3 ? nodes(count)
         : nodes(Math.min(count, 2))))).steps;
     const paces = [], words = [], began = [], ended = [];
+    let after = null;
     const shown = toy.run(steps, { drive, look: (player) => {
+      after = player;
       paces[player.step] = player.pace;
       words[player.step] = player.word;
     } });
     shown.forEach(([at, number, stage], i) => {
       if (stage === "commit") { began[number] = at; ended[number] = shown[i + 1][0]; }
     });
-    return { paces, words, commits: began.map((at, i) => ended[i] - at), rest: shown.at(-1).slice(1, 3) };
+    return { paces, words, commits: began.map((at, i) => ended[i] - at), rest: shown.at(-1).slice(1, 3),
+      after: after.word };
   },
 
   run(steps, { pace = null, live = false, drive, look = () => {} }) {

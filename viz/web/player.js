@@ -60,6 +60,8 @@ export function stepToShow(steps, own) {
   return good(steps[own]) ? own : best;
 }
 
+const againWord = (step) => `Ended. Back at a ${refuses(step) ? "refusal" : "telling step"}.`;
+
 /**
  * hooks: show(step, stage, verdicts), changed(). stage: draft | judge | commit | null (all of it); verdicts: how many
  * of the step's judgements "judge" has shown.
@@ -67,7 +69,7 @@ export function stepToShow(steps, own) {
  * @param {PlayerHooks} hooks
  */
 export function makePlayer(model, hooks) {
-  let frame = 0, due = 0, chosen = null, queue = [], opening = false, explaining = false;
+  let frame = 0, due = 0, chosen = null, queue = [], opening = false, explaining = false, back = false;
   const player = {
     step: -1, stage: null, playing: false, live: false, following: false, ending: false,
 
@@ -77,7 +79,7 @@ export function makePlayer(model, hooks) {
     get last() { return model.steps.length - 1; },
     /** How the time on the screen relates to the run's own, in words; "" while nothing moves. */
     get word() {
-      if (!player.playing) return "";
+      if (!player.playing) return back ? againWord(model.steps[player.step]) : "";
       if (player.live) return "Live: each step as it is computed.";
       const changed = opening && player.step > Math.max(...explained());
       return `${changed ? "From here one step a second" : PACES[player.pace].word}; the times are real.`;
@@ -146,7 +148,7 @@ export function makePlayer(model, hooks) {
     return [model.steps.findIndex((step) => step.view.count), alone < 0 ? model.steps.findIndex(refuses) : alone];
   }
   /** Any action of the reader ends the opening; from then on only the reader's own actions start a replay. */
-  function takeOver() { opening = explaining = false; }
+  function takeOver() { opening = explaining = back = false; }
   function end() {
     if (player.live || !player.stage) player.playing = false;
     player.live = false;
@@ -159,9 +161,12 @@ export function makePlayer(model, hooks) {
     if (!player.playing) return;
     if (now >= due) advance(now);
     if (player.stage || player.step < player.last || (now < due && !player.live)) return wake();
-    const back = opening;
+    const opened = opening;
     if (!player.live || player.ending) end();
-    if (back && !opening) show(player.telling, null);        // who comes late sees a refusal, too
+    if (opened && !opening) {
+      back = player.telling < player.last;
+      show(player.telling, null);        // who comes late sees a refusal, too
+    }
     hooks.changed();
   }
 

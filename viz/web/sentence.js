@@ -141,10 +141,13 @@ function ignored(step, node) {
 }
 
 function finalSentence(step) {
-  const { final, count } = step.view, piece = quote(final.piece), p = topP(step, final.parent, final.token);
+  const { final, count, isLast } = step.view, piece = quote(final.piece), p = topP(step, final.parent, final.token);
   const odds = p === null ? "" : ` (p ${prob(p)})`;
-  if (count === 0) return `Nothing was drafted in this step: the target wrote its next token by itself, ` +
-    `${piece}${odds}.`;
+  if (count === 0) {
+    const why = isLast && step.view.tokens === 1 ? "Just one token was left to write, so nothing was drafted"
+      : "Nothing was drafted in this step";
+    return `${why}: the target wrote its next token by itself, ${piece}${odds}.`;
+  }
   if (final.kind === "bonus") {
     return finalRuleSentence(step, "bonus", "", "", piece + odds) ||
       `Every token on this path was kept, and the same pass of the target also gave the token after them: ` +

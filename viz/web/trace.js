@@ -164,6 +164,7 @@ export function traceModel() {
         model.steps.push(entry);
       } else if (entry.kind === "summary") {
         model.summary = entry;
+        if (entry.stop === "length" && model.steps.length) model.steps.at(-1).view.isLast = true;
         model.read((entry.milliseconds || {}).prefill);
       }
     },

@@ -155,6 +155,8 @@ export interface StepView {
   total: number;
   /** The token that the tree grows from. */
   root?: number;
+  /** Whether the run ended after this step because all tokens that were asked for were written. */
+  isLast?: boolean;
   /** Milliseconds of the run before this step, and passes of the target up to it. */
   start?: number;
   passes?: number;
