@@ -8,19 +8,14 @@ head, which the policy names by their digests. So a smuggled-in ``<script>`` or 
 import base64
 import hashlib
 import os
-import re
 import secrets
 from html.parser import HTMLParser
 
-from gradio import routes
-from jinja2 import ChoiceLoader, DictLoader
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 SPACES = ("https://huggingface.co", "https://*.hf.space")
 """The sites that show a Space in a frame."""
-PAGE = "frontend/index.html"
-NONCE = 'nonce="{{ request.state.nonce }}"'
 
 
 class _Inline(HTMLParser):
@@ -103,12 +98,3 @@ class Policy:
             await send(message)
 
         await self._app(scope, receive, answer)
-
-
-def with_nonces() -> None:
-    """Put the nonce of the request on the scripts in gradio's own template. The template is changed before its content
-    is filled in, so a script that comes in with the content gets no nonce."""
-    loader = routes.templates.env.loader
-    source, *_ = loader.get_source(routes.templates.env, PAGE)
-    marked = re.sub(r"<script(?![^>]*\ssrc=)", f"<script {NONCE}", source)
-    routes.templates.env.loader = ChoiceLoader([DictLoader({PAGE: marked}), loader])

@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from app import completions, guard, live, metrics, shutdown, warm
-from app.policy import Policy, with_nonces
+from app import completions, guard, live, metrics, shutdown, template, warm
+from app.policy import Policy
 from app.settings import LIMITS, OPENAI
 from app.shares import Shares
 from app.turns import TURNS
@@ -38,7 +38,7 @@ async def told(_: Request) -> Response:
 
 def app_settings(head: str, shares: Shares) -> dict:
     """Return the settings of gradio's web application besides the page. head: the HTML added to the document."""
-    with_nonces()
+    template.adapt()
     routes = [Route("/health", health)]
     if os.environ.get("DRAFTSCOPE_METRICS", "1") != "0":
         routes.append(Route("/metrics", told))

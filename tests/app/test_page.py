@@ -13,6 +13,18 @@ PHONE = {"viewport": {"width": 390, "height": 844}}
 WIDE = "document.documentElement.scrollWidth"
 
 
+CLOCK = """async () => {
+  const now = performance.now;
+  let count = 0;
+  performance.now = () => { count++; return now.call(performance); };
+  await new Promise((heard) => setTimeout(heard, 1500));
+  performance.now = now;
+  return count;
+}"""
+"""How often the clock is read within a second and a half. Gradio would do so in each frame, for ever, to count the seconds
+of its loading message."""
+
+
 @pytest.fixture(params=some(["light", "dark"], {"light"}.__contains__))
 def plainly(request, visit):
     """A page, and a function that checks it with axe, or what has changed of it."""
@@ -29,6 +41,9 @@ def test_nothing_on_watch_stands_in_the_way_of_anybody(plainly):
     visitor, look = plainly
     page, focused = visitor.page, "document.activeElement.id"
     look("as it opens")
+    assert any(page.evaluate(CLOCK) == 0 for _ in range(20)), (
+        "a page that stands still draws frames"
+    )
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent").startswith("Skip to")
