@@ -8,7 +8,7 @@ import statistics
 import sys
 from pathlib import Path
 
-from tests.app.first_screens import first_screens
+from tests.app.first_screens import cpu, first_screens
 from tests.app.first_token import AIMS, first_tokens
 from tests.chromium import launch
 from tests.viz.builder import Toy
@@ -23,12 +23,6 @@ def row(name: str, values: list[float]) -> str:
         f"{name:<46} median {statistics.median(ordered):6.1f} ms   "
         f"95 % {ordered[int(len(ordered) * 0.95)]:6.1f} ms   most {ordered[-1]:6.1f} ms"
     )
-
-
-def cpu(session) -> float:
-    """Return the processor time of the page's main thread so far, in ms, which a busy machine does not distort."""
-    metrics = session.send("Performance.getMetrics")["metrics"]
-    return 1000 * next(entry["value"] for entry in metrics if entry["name"] == "TaskDuration")
 
 
 def tell_first_tokens() -> None:
@@ -76,8 +70,11 @@ def main() -> None:
         print(row("a moment of a race, 4 lanes of 64 nodes", taken))
         spent = (cpu(session) - before) / len(taken)
         print(f"{'  of which processor time, on average':<46}        {spent:6.1f} ms")
-        for name, stood in first_screens(browser).items():
+        screens, rests = first_screens(browser)
+        for name, stood in screens.items():
             print(row(f"first screen: {name}", stood))
+        for name, share in rests.items():
+            print(f"{f'left alone: {name}':<46} {share:6.2%} of a core, on its main thread")
         browser.close()
 
 
