@@ -251,15 +251,17 @@ def test_sentence_of_a_step_without_a_draft(script):
     step = step_of([], [], {"tokens": [7], "pieces": ["cat"], "final": "bonus"})
     assert why(script, step, "final").startswith("Nothing was drafted in this step")
     assert why(script, step, -1).startswith("The last token of the text so far.")
-    sentence = """([step, stop]) => {
+    drafted = step_of([one()], [weigh("speculative", 0.1, 0.4, 0.25, 0.6)], CAT)
+    sentence = """([steps, stop]) => {
       const model = Draftscope.traceModel();
-      const lines = [step, { kind: "summary", stop }].map((line) => JSON.stringify(line));
+      const lines = [...steps, { kind: "summary", stop }].map((line) => JSON.stringify(line));
       model.feed(lines.join("\\n") + "\\n");
-      return Draftscope.sentenceOf(model.steps[0], "final");
+      return Draftscope.sentenceOf(model.steps.at(-1), "final");
     }"""
-    last = script.evaluate(sentence, [step, "length"])
+    last = script.evaluate(sentence, [[drafted, step], "length"])
     assert last.startswith("Just one token was left to write, so nothing was drafted")
-    assert script.evaluate(sentence, [step, "eos"]).startswith("Nothing was drafted in this step")
+    for steps, stop in (([drafted, step], "eos"), ([step, step], "length")):
+        assert script.evaluate(sentence, [steps, stop]).startswith("Nothing was drafted in this")
 
 
 def test_every_word_of_the_glossary_is_one_line(script):

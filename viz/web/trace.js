@@ -164,7 +164,8 @@ export function traceModel() {
         model.steps.push(entry);
       } else if (entry.kind === "summary") {
         model.summary = entry;
-        if (entry.stop === "length" && model.steps.length) model.steps.at(-1).view.isLast = true;
+        if (entry.stop === "length" && model.steps.some(({ view }) => view.count))
+          model.steps.at(-1).view.isLast = true;
         model.read((entry.milliseconds || {}).prefill);
       }
     },
