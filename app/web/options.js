@@ -90,7 +90,7 @@ export function optionControls(declared, values, changed, mark) {
     const why = new Map(declared.map((option) => [option, stopped(option, declared, values, temperature)]));
     for (const [option, element] of controls) element.hidden = why.get(option) !== null;
     const names = (reason) => declared.filter((option) => why.get(option) === reason).map(nameOf).join(", ");
-    const said = [["hot", "At temperature 0 only"], ["cold", "Above temperature 0 only"]];
+    const said = [["hot", "Not at this temperature, only at 0"], ["cold", "Not at temperature 0, only above"]];
     idle.textContent = said.filter(([reason]) => names(reason)).map(([reason, words]) => `${words}: ${names(reason)}.`)
       .join(" ");
     const shown = folded.filter((element) => !element.hidden).length;

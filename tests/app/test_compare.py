@@ -74,6 +74,9 @@ def test_it_opens_on_a_finished_race_that_plays_and_explains_itself(visit):
     assert chain.locator(f".timeline [data-step='{telling}'][data-now]").count() == 1
     last = chain.locator(".text [data-now]").last
     assert int(last.get_attribute("data-from-step")) == telling
+    for lane in LANES:  # so that one sees that their texts are equal
+        box = page.locator(f"[data-lane={lane}] .text")
+        assert box.evaluate("box => box.scrollTop + box.clientHeight >= box.scrollHeight - 12")
     page.locator("[data-lane=none] .ds-lane-name .ds-term").focus()
     assert page.locator("#compare-view .ds-tip").inner_text() == drafters()["none"].summary
 

@@ -76,17 +76,20 @@ def test_nothing_on_watch_stands_in_the_way_of_anybody(plainly):
     page.keyboard.press("Enter")
     visitor.wait_state("done")
     page.wait_for_function(f"{focused} === 'run'")
+    wait_figures(page)
+    look("figures", "#watch-figures")
+    visitor.run(" ")
+    look("a mistake", "#watch-status")
     held = []
     page.route("**/PlotlyPlot*.js", lambda asked: held.append(asked))
+    page.goto(page.url.split("?")[0], wait_until="commit")
+    visitor.arrived()
     page.locator("#watch-figures-place").evaluate("place => place.scrollIntoView()")
     page.locator("#watch-figures .empty").first.wait_for(state="attached")
     look("figures whose library is not there yet", "#watch-figures")
     for asked in held:
         asked.continue_()
     wait_figures(page)
-    look("figures", "#watch-figures")
-    visitor.run(" ")
-    look("a mistake", "#watch-status")
 
 
 def test_nothing_on_compare_stands_in_the_way_of_anybody(plainly):

@@ -212,7 +212,7 @@ def test_the_list_has_groups_and_says_what_is_exact_and_what_is_missing(light, m
 def test_only_what_does_something_is_shown(light):
     mount(light)
     assert shown(light) == ["length", "mode", "frost"]
-    assert light.locator(".pg-idle").first.inner_text() == "Above temperature 0 only: heat."
+    assert light.locator(".pg-idle").first.inner_text() == "Not at temperature 0, only above: heat."
     light.get_by_label("mode").select_option("slow")
     assert shown(light) == ["length", "mode", "patience", "frost"]
     light.get_by_label("patience").fill("5")

@@ -155,7 +155,7 @@ def test_the_newest_token_is_in_sight_whatever_the_width(race):
     page.set_viewport_size({"width": 700, "height": 900})
     page.evaluate("text => view.feed({one: text, two: text})", Toy(steps=90).ndjson())
     seen = """[...document.querySelectorAll('.text')].every((box) => {
-      const token = [...box.querySelectorAll('[data-now]')].at(-1).getBoundingClientRect();
+      const token = [...box.querySelectorAll('[data-index]')].at(-1).getBoundingClientRect();
       const frame = box.getBoundingClientRect();
       return token.top >= frame.top && token.bottom <= frame.bottom + 1;
     })"""

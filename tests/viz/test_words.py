@@ -57,6 +57,12 @@ SENTENCES = {
         DRAWN.format(p="[[1, 'y', 0.6], [0, 'x', 0.05]]", t=1),
         "drawn, p 0.05",
     ),
+    "after refusals the chance is that in what is left of p": (
+        DRAWN.format(
+            p="[[1, 'y', 0.6], [0, 'x', 0.05]], residual: [[1, 'y', 0.9], [0, 'x', 0.1]]", t=1
+        ),
+        "drawn, what is left 0.10",
+    ),
     "the favourite need not be explained": (
         DRAWN.format(p="[[0, 'x', 0.6], [1, 'y', 0.05]]", t=1),
         "",

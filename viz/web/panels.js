@@ -58,7 +58,6 @@ export function makePanels(model, glossary, options) {
   let mode = "tree", field = "p", shown = -1, stage = null, chosen = null, rootPiece = "";
   let size = { width: 0, height: 0 };
   let selectedElement = null, hoveredElement = null, spoken = null, told = 0, waits = (_node) => false, land = () => {};
-  let aim = /** @type {number | undefined} */ (undefined);
 
   const strip = output(text, {
     onPick(index) {
@@ -185,8 +184,8 @@ export function makePanels(model, glossary, options) {
     repaint();
   });
   watcher.observe(svg);
-  /** The scroll position at which the last token of the text, or of the step that is explained, is in view. */
-  const newest = () => strip.newest(aim);
+  /** The scroll position at which the last token of the text is in view. */
+  const newest = () => strip.newest();
   const reader = new ResizeObserver(() => strip.scroll(newest()));
   reader.observe(text);
 
@@ -221,7 +220,6 @@ export function makePanels(model, glossary, options) {
       if (index !== shown || nowStage !== "commit") land();
       const landing = nowStage === "commit" && (index !== shown || stage !== "commit");
       shown = index; stage = nowStage; told = verdicts;
-      aim = upTo > index ? step.view.firstIndex + step.view.tokens - 1 : undefined;
       waits = waiting(step, stage, verdicts);
       rootPiece = model.rootPiece(index);
       setAttributes(svg, { "data-stage": stage, "aria-label": `Draft tree of step ` +

@@ -185,7 +185,7 @@ function pictureStrip(box, hooks) {
       stand(done ? step.view.firstIndex : 0, done ? step.view.firstIndex + step.view.tokens : 0);
       if (shown && (!focusable || !focusable.isConnected)) rove(0, false);
     },
-    newest: (_index) => null,
+    newest: () => null,
     scroll() {},
     differ(index) { for (const [i, cell] of cells.entries()) setAttributes(cell, { "data-differs": i === index }); },
     hover(index, count) {
@@ -213,7 +213,7 @@ export function output(box, hooks) {
       text.reset(run); picture.reset(run); seen.reset(run);
     },
     draw(model, steps, at) { now.draw(model, steps, at); seen.draw(model.steps[at]); },
-    newest: (index) => now.newest(index), scroll: (top) => now.scroll(top),
+    newest: () => now.newest(), scroll: (top) => now.scroll(top),
     differ: (index) => now.differ(index),
     hover: (...given) => now.hover(...given), element: (index) => now.element(index),
   };

@@ -84,8 +84,10 @@ export function savedWords(step, node) {
  */
 export function drawnWords({ view: { final, run, distributions } }) {
   if (!final || !(run && run.sampling && run.sampling.temperature > 0)) return "";
-  const { p = [] } = distributions.get(final.parent) || {}, own = p.find(([token]) => token === final.token);
-  return own && p.some(([, , chance]) => chance > own[2]) ? `drawn, p ${prob(own[2])}` : "";
+  const { p = [], residual = [] } = distributions.get(final.parent) || {};
+  const [law, name] = residual.length ? [residual, "what is left"] : [p, "p"];
+  const own = law.find(([token]) => token === final.token);
+  return own && law.some(([, , chance]) => chance > own[2]) ? `drawn, ${name} ${prob(own[2])}` : "";
 }
 
 /**

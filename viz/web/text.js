@@ -113,12 +113,12 @@ export function textStrip(box, hooks) {
       if (shown && (!focusable || !focusable.isConnected)) rove(0, false);
     },
     /**
-     * The scroll position that shows the newest token, or another one, in whole lines; null if it is visible already.
+     * The scroll position that shows the newest token in whole lines; null if it is visible already.
      * Reads the layout.
      */
-    newest(index = shown - 1) {
+    newest() {
       if (!shown) return null;
-      const { offsetTop, offsetHeight, textContent } = spans[index];
+      const { offsetTop, offsetHeight, textContent } = spans[shown - 1];
       const line = parseFloat(getComputedStyle(box).lineHeight) || 1;
       const high = textContent.endsWith("\n") ? line : offsetHeight;      // without the line that it begins
       const below = offsetTop + high - box.clientHeight;

@@ -136,10 +136,10 @@ export function lessonRule(spec, { changed, secret = () => false }) {
     tell: { rule: (key) => `choose “${RULES[key].title}”`, p: lawSet("p"), q: lawSet("q") } };
 }
 
-const HIGH = 250, FLOOR = 210, TOP = 26;
+const HIGH = 264, FLOOR = 210, TOP = 26;
 /** Three bars per token: q, p, and how often the token came. scale: the share at the top, while a bar is dragged. */
 function histogram(words, counts, { p, q }, scale) {
-  const WIDE = chartWidth(), apart = WIDE / 3;
+  const WIDE = chartWidth(), apart = Math.min(WIDE / 3, 136);   // not below the words, which they are not for
   const many = counts.reduce((a, b) => a + b, 0), room = WIDE / words.length, each = Math.min(44, (room - 24) / 3);
   const highest = scale || Math.max(0.3, ...p, ...q, ...(many ? counts.map((count) => count / many) : []));
   const text = (x, y, content, kind) => svgEl("text", { x, y, "text-anchor": "middle", class: kind, text: content });

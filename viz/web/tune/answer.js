@@ -68,10 +68,10 @@ export function answerCard(record, running, host) {
   const busy = unsteady(record), unclear = pays && Boolean(far || busy);
   return el("div", { class: "tn-answer", "data-pays": String(pays && !unclear) },
     running && el("p", { class: "ln-kicker", text: "So far" }),
-    el("h2", { class: "tn-sentence", id: "tune-answer" }, ...sentence(answer.sentence)),
+    el("h2", { class: "tn-sentence", id: "tune-answer" }, unclear ? "Unclear, the machine was busy. Perhaps: " : null,
+      ...sentence(answer.sentence)),
     far && el("p", { class: "tn-busy", text: far }),
-    why && el("p", { class: "tn-why" }, why.cause && el("strong",
-      { text: unclear ? "Unclear, the machine was busy. " : `${capital(why.cause)}. ` }),
+    why && el("p", { class: "tn-why" }, why.cause && el("strong", { text: `${capital(why.cause)}. ` }),
       ...sentence(why.sentence)),
     el("p", { class: "ln-quiet", text: `${measuredOn(record)}${running ? " It is still being measured." : ""}` }),
     busy && el("p", { class: "tn-busy", text: "The machine was busy with something else meanwhile: passes "
