@@ -41,11 +41,15 @@ def in_its_place(engine: str, setting: Recommended, answer: Recommended) -> str:
     """That ``setting`` is exported instead of the recommended ``answer``, why, and how fast both were.
     ``setting.ratio`` must be known."""
     beside = "" if answer.ratio is None else f" (`{answer.drafter}` {answer.ratio:.1f})"
+    faster = answer.ratio is not None and setting.ratio > answer.ratio
+    checked = (
+        "The higher speed is predicted; the answer’s was checked by running it. " if faster else ""
+    )
     tree = answer.drafter in TREES and answer.width > 1
     lacks = f"{engine} has no {'trees' if tree else f'drafter like `{answer.drafter}`'}"
     return (
         f"{lacks}, so it cannot be told {_named(answer)}. The best setting measured here that it can be told "
-        f"is {_named(setting)}: {setting.ratio:.1f} times plain decoding for one text{beside}. "
+        f"is {_named(setting)}: {setting.ratio:.1f} times plain decoding for one text{beside}. {checked}"
         "Settings that were tried on fewer prompts are left out, even where they look faster."
     )
 

@@ -16,8 +16,8 @@ from engine.bridges.vllm_config import vllm_config
 from engine.errors import unknown
 
 CAUTION = (
-    "Acceptance is a property of this pair of models and this kind of text, and carries over. The size was chosen with the times of a "
-    "pass on this machine, and does not carry over: measure again where the server runs."
+    "All of this was measured for this pair of models and this kind of text; for another model, tune that one. Acceptance carries over to "
+    "another machine. The size does not carry over: measure again where the server runs."
 )
 
 

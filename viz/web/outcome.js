@@ -127,7 +127,8 @@ function compareBound(bound, who) {
     const lengths = new Set([first, ...rest].map((lane) => lane[2].length));
     if (finished && lengths.size > 1) return { text: `As far as they go, all ${who} wrote the same text; some ` +
       `wrote on for longer.`, index: null, alike: true };
-    return { text: finished ? `All ${bound.length} ${who} wrote the same text, token for token.`
+    const cold = bound[0][1].run.sampling.temperature === 0 ? ", at temperature 0" : "";
+    return { text: finished ? `All ${bound.length} ${who} wrote the same text, token for token${cold}.`
       : `So far all ${who} write the same text.`, index: null, alike: true };
   }
   const piece = ([, model]) => {

@@ -42,7 +42,7 @@ export function takeAlong(host) {
     writeText(said, answer.error || (answer.text ? "" : `${name} cannot be told this setting.`));
     result.replaceChildren(...[
       answer.text && taken(`For ${name}`, typed(engine, answer.text), said, answer.differs),
-      answer.synthetic && taken(`Only for a test of a server without the drafter: ${name} keeps what was kept here`,
+      answer.synthetic && taken(`Only to time a server: ${name} then keeps drafted tokens by chance, as often as here`,
         typed(engine, answer.synthetic), said),
       answer.notes?.length && el("ul", { class: "tn-notes" },
         ...answer.notes.map((note) => el("li", { text: withoutTicks(note) }))),
