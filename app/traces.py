@@ -75,7 +75,9 @@ def open_file(session: str, tab: str, data: object, check: Callable[[object], st
         text = check(data.get("text") if isinstance(data, dict) else None)
     except UserError as error:
         return None, "error", str(error)
-    return show(session, tab, text, "Opened. It plays in your browser; nothing runs, so nothing is timed.")
+    return show(
+        session, tab, text, "Opened. It plays in your browser; nothing runs, so nothing is timed."
+    )
 
 
 def show(session: str, tab: str, text: str, message: str, example: str = "") -> live.Update:
