@@ -71,7 +71,7 @@ export function answerCard(record, running, host) {
     el("h2", { class: "tn-sentence", id: "tune-answer" }, unclear ? "Unclear, the machine was busy. Perhaps: " : null,
       ...sentence(answer.sentence)),
     far && el("p", { class: "tn-busy", text: far }),
-    why && el("p", { class: "tn-why" }, why.cause && el("strong", { text: `${capital(why.cause)}. ` }),
+    why && el("p", { class: "tn-why" }, why.cause && !unclear && el("strong", { text: `${capital(why.cause)}. ` }),
       ...sentence(why.sentence)),
     el("p", { class: "ln-quiet", text: `${measuredOn(record)}${running ? " It is still being measured." : ""}` }),
     busy && el("p", { class: "tn-busy", text: "The machine was busy with something else meanwhile: passes "
