@@ -42,7 +42,8 @@ def test_a_lossy_lane_owes_nobody_its_text(script):
     assert script.evaluate(COMPARE, [greedy(), greedy(1)])["alike"] is False
     verdict = script.evaluate(COMPARE, [greedy(), greedy(), lossy(greedy(1))])
     assert verdict == {
-        "text": "All 2 lossless lanes wrote the same text, token for token. Lossy, so left out: lane2.",
+        "text": "All 2 lossless lanes wrote the same text, token for token, at temperature 0. "
+        "Lossy, so left out: lane2.",
         "index": None,
         "alike": True,
     }
