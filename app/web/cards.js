@@ -125,8 +125,15 @@ export function cards(c) {
     if (radio) reveal(radio.parentElement);
     else lay();                                             // none is bold any more
   }
-  const watcher = new ResizeObserver(lay);
-  for (const one of [row, ...all]) watcher.observe(one);     // a chosen card is bold, and wider
+
+  /** Lay the row out anew. A chosen card stays in view, though it becomes bold, and so wider. */
+  function resize() {
+    const at = labels.findIndex((card) => card.firstChild.checked), seen = at >= first && at < first + count;
+    lay();
+    while (seen && at >= first + count) { first++; lay(); }
+  }
+  const watcher = new ResizeObserver(resize);
+  for (const one of [row, ...all]) watcher.observe(one);
   new ResizeObserver(place).observe(strip);
   open("");
   c.watch("value", show);

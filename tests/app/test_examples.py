@@ -40,6 +40,11 @@ def test_they_are_chosen_and_left_and_a_run_of_ones_own_comes_back(visit):
         """Number(document.querySelector('#timeline').ariaValueNow) ===
           DraftscopePage.tellingStep(DraftscopePage.view('watch').model.steps) + 1"""
     )
+    wide = page.viewport_size
+    for width in range(1050, 1400, 25):
+        page.set_viewport_size({"width": width, "height": wide["height"]})
+        page.wait_for_function(f"name => ({INSIDE})().includes(name)", arg=preset.name)
+    page.set_viewport_size(wide)
     cards = page.locator("#preset .pg-card")
     assert cards.count() == len(presets())
     for card, one in zip(cards.all(), presets(), strict=True):

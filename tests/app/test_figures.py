@@ -31,7 +31,7 @@ def test_the_speed_is_answered_and_measured_beside_the_run_and_the_mean_tree_com
     page.wait_for_selector(KNOWN)
     assert "Recorded on" in why.inner_text(), "a recorded example answers at once"
     assert re.search(r"\d×|as fast", page.inner_text(".ds-speed strong"))
-    visitor.choose_example("Temperature 0.8")
+    visitor.choose_example("Temperature 0.8, by tree")
     proof.get_by_text("96 tokens").wait_for()
     assert not tick.is_visible() and "distribution of texts" in more.inner_text()
     visitor.choose_example(preset("edit-lookup").title)

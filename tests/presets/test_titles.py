@@ -17,6 +17,7 @@ SHOWN = {
     "edit-lookup": (r"^Edit: change \w+ to \w+\.", ["kept_in_context > 0.5"]),
     "shuffle-block": (r"^Repeat", ["doubled >= 1"]),
     "story-cold": (r"^[A-Z][^:]+", []),
+    "story-coin": (r"^[A-Z][^:]+", ["forks_saved == 0"]),
     "story-sampled": (r"^[A-Z][^:]+", []),
     "story-hot": (r"^[A-Z][^:]+", []),
     "bad-draft": (r"^Once", ["nothing_kept > 0.5"]),
