@@ -17,6 +17,8 @@ from viz.race import is_race, joined, read_race
 
 EXAMPLE = "This run was made earlier."
 RACE = "This race was run earlier."
+OPENED = "Opened. It plays in your browser; nothing runs, so nothing is timed."
+BACK = "Your own run again, as it was."
 PUT_AWAY = "Your own run was put away; the button under the picture brings it back."
 
 ANSWER = "A program asked for this answer; here is its run, step by step."
@@ -70,14 +72,13 @@ def _bounded(text: object) -> str:
 
 
 def open_file(session: str, tab: str, data: object, check: Callable[[object], str]) -> live.Update:
-    """Put a visitor's trace file in the place of the visitor's run, if it passes the check. data: {"text"}."""
+    """Put a visitor's trace file in the place of the visitor's run, if it passes the check. data: {"text", "back": true
+    if it is the visitor's own run, made before}."""
     try:
         text = check(data.get("text") if isinstance(data, dict) else None)
     except UserError as error:
         return None, "error", str(error)
-    return show(
-        session, tab, text, "Opened. It plays in your browser; nothing runs, so nothing is timed."
-    )
+    return show(session, tab, text, BACK if data.get("back") is True else OPENED)
 
 
 def show(session: str, tab: str, text: str, message: str, example: str = "") -> live.Update:

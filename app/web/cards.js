@@ -130,7 +130,7 @@ export function cards(c) {
   function resize() {
     const at = labels.findIndex((card) => card.firstChild.checked), seen = at >= first && at < first + count;
     lay();
-    while (seen && at >= first + count) { first++; lay(); }
+    if (seen) reveal(labels[at]);
   }
   const watcher = new ResizeObserver(resize);
   for (const one of [row, ...all]) watcher.observe(one);

@@ -21,10 +21,12 @@ function measured({ new_tokens: written, target_passes: passes, tokens_per_step:
 
 /** What a lossy method costs on held-out prompts, beside plain decoding. */
 function priced({ texts, exact, bits_per_byte: bits, plain_bits_per_byte: plain }) {
+  const share = bits / plain, likelier = share < 0.95 ? "likelier than those, and so less varied"
+    : share > 1.05 ? "less likely than those" : "about as likely as those";
   return [el("strong", { text: `${Math.round((1 - exact) * 100)} % of ${texts} texts` }),
     " are others than those of plain decoding. ",
-    `How likely the target finds them: ${bits.toFixed(2)} bits a byte, those of plain decoding ` +
-      `${plain.toFixed(2)}; fewer bits are likelier${bits < 0.95 * plain ? ", and less varied" : ""}.`];
+    `The target finds them ${likelier}: ${bits.toFixed(2)} bits a byte of text against ${plain.toFixed(2)} ` +
+      "(fewer bits mean a likelier text)."];
 }
 
 /** What an open card shows below its line. */

@@ -60,7 +60,7 @@ export function fileTools(c, room, say, exported) {
     c.trigger("opened", { text: await chosen.text() });
   });
 
-  const mine = toolButton(`${before}back`, back, () => c.trigger("opened", { text: putAway(room) }));
+  const mine = toolButton(`${before}back`, back, () => c.trigger("opened", { text: putAway(room), back: true }));
   follow(room, () => { mine.hidden = !putAway(room); });
   return [toolButton(`save-${thing}`, `Save ${thing}`, save),
     toolButton(`${before}save-page`, "Save as a page", savePage),

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from app.example_menu import preset_menu, race_menu
+from app.traces import BACK
 from presets import presets, trace_text
 from presets.families import converses, title
 from tests.app.visitor import PROMPT, wait_address, wait_prompt
@@ -41,7 +42,7 @@ def test_they_are_chosen_and_left_and_a_run_of_ones_own_comes_back(visit):
           DraftscopePage.tellingStep(DraftscopePage.view('watch').model.steps) + 1"""
     )
     wide = page.viewport_size
-    for width in range(1050, 1400, 25):
+    for width in range(1000, 1400, 25):
         page.set_viewport_size({"width": width, "height": wide["height"]})
         page.wait_for_function(f"name => ({INSIDE})().includes(name)", arg=preset.name)
     page.set_viewport_size(wide)
@@ -77,6 +78,8 @@ def test_they_are_chosen_and_left_and_a_run_of_ones_own_comes_back(visit):
     visitor.set_number("max_new_tokens", 16)
     assert visitor.run(PROMPT) == "done"
     mine = visitor.trace()
+    page.wait_for_selector(".ds-speed[data-known]")
+    measured = page.inner_text(".ds-speed")
     for one in (second, third):
         visitor.choose_example(one.title)
         shows(visitor, one)
@@ -85,6 +88,10 @@ def test_they_are_chosen_and_left_and_a_run_of_ones_own_comes_back(visit):
             page.locator("#watch-status").get_by_text("put away").wait_for()
     page.click("#back")
     page.wait_for_function("mine => DraftscopePage.trace('watch') == mine", arg=mine)
+    page.wait_for_function(
+        "said => document.querySelector('.ds-speed').innerText == said", arg=measured
+    )
+    page.locator("#watch-status").get_by_text(BACK).wait_for()
     assert page.evaluate("DraftscopePage.ranHere('watch')")
     assert page.input_value("#prompt textarea") == PROMPT, "and its settings with it"
     page.wait_for_function(told, arg=OWN)
@@ -139,7 +146,7 @@ def test_keys_and_arrows_walk_through_the_cards(visit):
     while before.is_enabled():
         before.click()
         page.wait_for_timeout(200)
-    for _ in range(12):
+    for _ in presets():
         names |= set(page.evaluate(INSIDE))
         if on.is_disabled():
             break

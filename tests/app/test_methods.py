@@ -127,7 +127,7 @@ def test_a_card_says_what_is_missing_and_what_was_measured(toys):
     assert toys.get_by_role("button").count() == 0, "no example, nothing to watch"
     ash = open_card(toys, "ash").inner_text()
     assert "75 % of 12 texts are others than those of plain decoding." in ash
-    assert "0.90 bits a byte, those of plain decoding 0.63; fewer bits are likelier" in ash
+    assert "finds them less likely than those: 0.90 bits a byte of text against 0.63" in ash
     assert "bits a byte" not in fir, "lossless: no price"
 
 
