@@ -22,10 +22,9 @@ const panelName = (ids, word) => (ids ? { id: word, class: `ds-${word}` } : { cl
 
 /**
  * options: ids, onSelect, onSeek(step), above, below(): px of the canvas that stay free for words and legend, brief: a
- * small canvas, a short inspector and folded exhibits; whole: the whole tree is shown, however small. With brief, the
- * caller scrolls the text (newest, strip.scroll), so that several runs are drawn before the layout is read.
- * Returns the elements and {reset, grow, draw(index, stage, verdicts), rest(still), select(node), setMode(mode),
- * camera, destroy}. mode: "tree" | "icicle".
+ * small canvas, a short inspector and folded exhibits. With brief, the caller scrolls the text (newest, strip.scroll),
+ * so that several runs are drawn before the layout is read. Returns the elements and {reset, grow,
+ * draw(index, stage, verdicts), rest(still), select(node), setMode(mode), camera, destroy}. mode: "tree" | "icicle".
  * @param {Model} model
  * @param {Glossary} glossary
  * @param {any} options
@@ -202,7 +201,7 @@ export function makePanels(model, glossary, options) {
       hoveredElement = null;
       for (const part of [drawing, line, sources, tracks, exhibits]) part.reset();
       strip.reset(model.run);
-      camera.fit(Boolean(options.whole));
+      camera.fit(false);
       inspect.clear("");
       blank();
     },

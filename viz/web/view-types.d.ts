@@ -111,8 +111,6 @@ export interface WatchOptions {
   changed?: () => void;
   /** The step at which a trace that does not play begins. */
   first?: number | null;
-  /** Whether the whole tree is shown from the first step on, however small. */
-  whole?: boolean;
 }
 
 export interface PlayerHooks {

@@ -24,15 +24,14 @@ const lying = (element) => (getComputedStyle(element).position === "absolute" ? 
  * @param {WatchOptions} [options]
  */
 export function mountWatch(element, options) {
-  options = { ids: true, keys: true, autoplay: true, onSelect: null, changed: () => {}, first: null, whole: false,
-    ...options };
+  options = { ids: true, keys: true, autoplay: true, onSelect: null, changed: () => {}, first: null, ...options };
   const root = el("section", { class: "ds", "aria-label": "Speculative decoding, step by step" });
   element.replaceChildren(root);
   const model = traceModel();
   const glossary = makeGlossary(root);
   const kinds = legend(glossary, edgeKey(glossary));
   const panels = makePanels(model, glossary, { ids: options.ids, above: ABOVE, below: () => lying(kinds),
-    whole: options.whole, onSelect(found) {
+    onSelect(found) {
     if (options.onSelect) options.onSelect(found);
     options.changed();
   }, onSeek: (step) => player.seek(step), flights: root });

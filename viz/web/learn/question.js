@@ -104,8 +104,9 @@ export function lessonQuestion(spec, hooks) {
     waiting = false;
     const right = isRight(spec, guess, answer);
     setAttributes(element, { "data-right": String(right) });
+    const near = told(guess) === told(hundredths(answer)) ? "Exactly" : `Close enough, within ${told(spec.near)}`;
     const says = spec.slider
-      ? [`${!right ? "Not so" : told(guess) === told(hundredths(answer)) ? "Exactly" : "Close enough"}: you ` +
+      ? [`${right ? near : "Not so"}: you ` +
         `guessed ${told(guess)}, ${spec.judge ? "it came out at" : "the run says"} ${told(hundredths(answer))}.`]
       : [right ? "Right." : "Not so: ", ...(right ? [] : hooks.nodes(spec.choices[answer])), right ? "" : "."];
     status.replaceChildren(el("p", { class: "ln-result" }, el("strong", {}, ...says.filter((one) => one !== ""))),

@@ -70,7 +70,7 @@ export function lessonStage(spec, host, hooks) {
 
   const BUILD = {
     async trace() {
-      view = mountWatch(box, { ids: false, autoplay: Boolean(spec.play), keys: false, first: spec.step, whole: true });
+      view = mountWatch(box, { ids: false, autoplay: Boolean(spec.play), keys: false, first: spec.step });
       view.feed(await host.trace(spec.example));
       if (!spec.play && spec.node !== null) view.select(spec.node);
     },
