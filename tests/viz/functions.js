@@ -42,8 +42,8 @@ const toy = (globalThis.toy = {
     .filter(Draftscope.waiting(Draftscope.enrich(toy.judged(nodes), 0), stage, verdicts)),
 
   /** How a camera frames a box on a canvas of 300 by 200. */
-  framed: (left, right, top, bottom, focus, { level = 0, far = right, down = false } = {}) =>
-    Draftscope.framing({ k: 1, down, left, right, far, top, bottom, focus, level }, 300, 200),
+  framed: (left, right, top, bottom, focus, { level = 0, far = right, low = top, high = bottom, down = false } = {}) =>
+    Draftscope.framing({ k: 1, down, left, right, far, top, bottom, low, high, focus, level }, 300, 200),
   /** What a canvas of this height folds: which nodes are shown, and how many are folded below which parent. */
   folded(high, nodes, opened = []) {
     const { shown, folds } = Draftscope.foldsOf(Draftscope.enrich(toy.step(nodes, ["n0", "x"]), 0), high,

@@ -46,6 +46,10 @@ FRAMING = {
         "toy.framed(0, 100, -500, 500, 0, {level: 200}).y",
         -100,
     ),
+    "a low step of a tall run is seen whole": (
+        "toy.framed(0, 100, -150, 40, 0, {level: 30, low: -500, high: 500}).y",
+        150,
+    ),
     "what grows downwards has its root in the middle": (
         "toy.framed(-50, 90, -10, 150, 0, {down: true})",
         {"x": 150, "y": 10},

@@ -34,6 +34,10 @@ WORDS = {
     "certainty": ("[0, 1].map(Draftscope.prob)", ["0", "1"]),
     "usual probabilities": ("[0.414, 0.5].map(Draftscope.prob)", ["0.41", "0.50"]),
     "small probabilities": ("[0.004, 0.00005].map(Draftscope.prob)", ["0.004", "under 0.0001"]),
+    "probabilities that differ": (
+        "[Draftscope.probs(0.091, 0.094), Draftscope.probs(0.2, 0.3), Draftscope.probs(0.5, 0.5)]",
+        [["0.0910", "0.0940"], ["0.20", "0.30"], ["0.50", "0.50"]],
+    ),
     "large probabilities": ("[0.9975, 0.99999].map(Draftscope.prob)", ["0.9975", "over 0.9999"]),
     "milliseconds": (
         "[0.126, 12.34, 123.4, 12345].map(Draftscope.duration)",

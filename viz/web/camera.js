@@ -17,21 +17,22 @@ export const scaleOf = (wide, high, { width, height }, { least, most }) =>
 const between = (at, first, second) => Math.min(first, Math.max(at, second));
 
 /**
- * {x, y}: left and upper edge for a box {k, down, left, right, far, top, bottom, focus, level} on a canvas. right: of
- * the run, far: of the step; a step that does not fit shows its focus and as much before it as fits, and in a drawing
- * that is too high its level. down: whether the tree grows downwards; its root then stands in the middle, at 0, unless
- * the step needs the room beside it.
+ * {x, y}: left and upper edge for a box {k, down, left, right, far, top, bottom, low, high, focus, level} on a canvas.
+ * right, low, high: of the run; far, top, bottom: of the step. Where a run is too high for the canvas, each step is
+ * placed by itself; a step that does not fit either shows its level, and its focus and as much before it as fits. down:
+ * whether the tree grows downwards; its root then stands in the middle, at 0, unless the step needs the room beside it.
  * @type {(box: any, width: number, height: number) => { x: number, y: number }}
  */
-export function framing({ k, down, left, right, far, top, bottom, focus, level }, width, height) {
+export function framing({ k, down, left, right, far, top, bottom, low, high, focus, level }, width, height) {
   if (down) {
     const [least, most] = [-left * k, width - far * k].sort((a, b) => a - b), fits = (far - left) * k <= width;
     return { x: clamp(width / 2 - (fits ? 0 : focus * k), least, most),
       y: between(0.9 * height - level * k, -top * k, height - bottom * k) };
   }
   const spare = width - (right - left) * k, begin = Math.max(0, spare * LEAN) - left * k;
-  const y = (bottom - top) * k <= height + 1 ? height / 2 - ((top + bottom) / 2) * k
-    : clamp(height / 2 - level * k, height - bottom * k, -top * k);
+  const [upper, lower] = [-top * k, height - bottom * k].sort((a, b) => a - b);
+  const y = (high - low) * k <= height + 1 ? height / 2 - ((low + high) / 2) * k
+    : clamp(height / 2 - level * k, upper, lower);
   return { x: between(0.8 * width - focus * k, begin, width - far * k), y };
 }
 

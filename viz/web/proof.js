@@ -71,7 +71,8 @@ export function proofOf(model, checked, { playing = false, shown = -1 } = {}) {
   const same = checked && checked.comparable ? checked.alike : null;
   const whole = Boolean(checked) && checked.tokens >= tokens;   // a long plain run is cut short
   const text = same === true ? `, and the same text${whole ? "" : " as far as it was checked"}` : same === false
-    ? ", but another text" : "";
+    ? ", but another text" : run.verifier.lossless && run.sampling.temperature && !run.constraint
+    ? ", same distribution of texts" : "";
   const instead = tokens > summary.target_calls ? ` instead of ${tokens}` : "";
   return { main: `${plural(tokens, "token")} in ${passes}${instead}${text}.`,
     more: checked ? compared(run, whole, checked) : meaning(run), tick: same };

@@ -3,7 +3,7 @@
 /** @import { NodeRef, Step } from "./types.d.ts" */
 import { finalRuleSentence, replacedSentence, ruleSentence } from "./templates.js";
 import { isExact, wasKept } from "./trace.js";
-import { plural, prob, quote, visible } from "./words.js";
+import { plural, prob, probs, quote, visible } from "./words.js";
 
 const END = "The text came to its end before this token’s turn, so it was not judged.";
 
@@ -57,7 +57,8 @@ function tossed(step, node, judgement, earlier) {
     `probability ${prob(accept)}; ${fell}`;
   const ours = earlier.length ? `After ${plural(earlier.length, "refusal")} here, q gave ${piece}` : `q gave ${piece}`;
   if (accept >= 1) return `${ours} ${prob(q)} and p even more, ${prob(p)}, so it was sure to be kept: ${verdict}`;
-  return `${ours} ${prob(q)}, p only ${prob(p)}, so it was to be kept with probability ${prob(accept)}; ${fell}`;
+  const [toldQ, toldP] = probs(q, p);
+  return `${ours} ${toldQ}, p only ${toldP}, so it was to be kept with probability ${prob(accept)}; ${fell}`;
 }
 
 /** The refusals at a place of the walk, in order; before: only those before this judgement. */
@@ -89,7 +90,7 @@ function afterRefusals(step, node, judgement, earlier, replaced) {
   const ending = hot ? ` It was proposed without a probability of its own, so its chance to be kept is ` +
     `${prob(accept)}; ${fell}`
     : accept >= 1 ? ` p is at least q${changed ? "" : `, ${prob(q)}`}, so it was sure to be kept: accepted.`
-    : ` Chance to be kept: ${prob(p)} ÷ ${prob(q)} = ${prob(accept)}; ${fell}`;
+    : ` Chance to be kept: ${probs(p, q).join(" ÷ ")} = ${prob(accept)}; ${fell}`;
   const said = `${before} ${taken}: ${left}${scaled}${ending}`;
   if (replaced === null) return said;
   const own = replacedSentence(step, rule, replaced);

@@ -5,6 +5,8 @@ import { shorten } from "./words.js";
 
 const times = (ratio, digits = 2) => `${ratio.toFixed(digits)}×`;
 
+const APART = 0.07;   // share by which a step's costs may contradict the measured ratio without a word
+
 /** Whether the measured ratios stray so far that figures beside each other need not agree. */
 const strays = (low, high) => high > 1.5 * low;
 
@@ -23,13 +25,16 @@ export function answer({ ratio, low, high }) {
 const rounded = (milliseconds) => milliseconds.toFixed(milliseconds < 100 ? 1 : 0);
 
 /**
- * The costs of a step and of each of its tokens, beside a token of plain decoding. gain: tokens a step.
+ * The costs of a step, and what plain decoding takes for as many tokens. gain: tokens a step. The prompt is not in
+ * these costs, so they may give another ratio than the answer does.
  * @type {(speed: Speed, gain: number) => string}
  */
-const reason = ({ verify, one, draft, machine, low, high }, gain) =>
-  `Why${strays(low, high) ? ", roughly" : ""}: ${rounded(draft)} ms guessing + ${rounded(verify)} checking for ` +
-  `${gain.toFixed(1)} tokens: ${rounded((draft + verify) / gain)} ms each; alone ${rounded(one)}.` +
-  `${machine ? ` Recorded on ${shorten(machine, 24)}.` : ""}`;
+function reason({ verify, one, draft, machine, low, high, ratio }, gain) {
+  const rough = strays(low, high) || Math.abs((one * gain) / (draft + verify) / ratio - 1) > APART;
+  return `Why${rough ? ", roughly" : ""}: ${rounded(draft)} ms guessing + ${rounded(verify)} checking give ` +
+    `${gain.toFixed(1)} tokens; plain takes ${rounded(one * gain)} ms for them.` +
+    `${machine ? ` Recorded on ${shorten(machine, 24)}.` : ""}`;
+}
 
 /** A bar from 0 on, with a line where plain decoding is, and the range of what was measured. */
 function bar() {

@@ -2,7 +2,7 @@
 // names no rule.
 /** @import { Step, Verdict } from "./types.d.ts" */
 import { shortText } from "./cells.js";
-import { plural, prob, quote } from "./words.js";
+import { plural, prob, probs, quote } from "./words.js";
 
 const LONGEST = 1000;
 
@@ -34,7 +34,8 @@ export function ruleSentence(step, { node, rule, p, q, accept, coin, kept }, { a
   const own = ownSentence(step, kept ? [...(accept >= 1 ? [`${rule}.sure`] : []), `${rule}.kept`]
     : [`${rule}.refused`]);
   if (own === null) return null;
-  const values = { token: quote(nodes.piece[node]), p: prob(tossed ? p : nodes.p[node]), q: prob(q),
+  const given = tossed ? p : nodes.p[node], [toldP, toldQ] = accept < 1 ? probs(given, q) : [prob(given), prob(q)];
+  const values = { token: quote(nodes.piece[node]), p: toldP, q: toldQ,
     accept: prob(accept), coin: prob(coin), final: wish };
   const before = tossed && after ? `After ${plural(after, "refusal")} here, p is what was left of it: ` : "";
   if (replaced === null) return before + fillTemplate(own, values);

@@ -72,12 +72,13 @@ export function treeReach(limits) {
     },
     /** Whether these are still the places of the step. */
     holds: (step, place) => places.get(step) === place,
-    /** The run's extents and scale; far: how far this step reaches to the right. */
+    /** The run's extents and scale; far, top, bottom: how far this step reaches. */
     box(place) {
       const { k, spread } = measure(), begin = -reach.half - EDGE, end = reach.far * spread + EDGE;
       if (down) return { k, down, left: place.low - EDGE, far: place.high + EDGE, top: begin, bottom: end };
-      return { k, left: begin, right: end, far: place.far * spread + EDGE, top: Math.min(reach.low, place.low) - EDGE,
-        bottom: Math.max(reach.high, place.high) + EDGE };
+      return { k, left: begin, right: end, far: place.far * spread + EDGE, top: place.low - EDGE,
+        bottom: place.high + EDGE, low: Math.min(reach.low, place.low) - EDGE,
+        high: Math.max(reach.high, place.high) + EDGE };
     },
     /**
      * Open the fold below a parent, or close it.

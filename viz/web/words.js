@@ -137,6 +137,13 @@ export function prob(value) {
   return value.toFixed(2);
 }
 
+/**
+ * Two probabilities in words, which differ if the numbers do.
+ * @type {(a: Probability | undefined, b: Probability | undefined) => string[]}
+ */
+export const probs = (a, b) => (typeof a === "number" && typeof b === "number" && a !== b && prob(a) === prob(b)
+  ? [a, b].map((value) => value.toFixed(4)) : [prob(a), prob(b)]);
+
 /** @type {(value: number) => string} */
 export const duration = (value) => (value >= 10000 ? `${(value / 1000).toFixed(1)} s` : value >= 100
   ? `${Math.round(value)} ms` : value >= 10 ? `${value.toFixed(1)} ms` : `${value.toFixed(2)} ms`);
