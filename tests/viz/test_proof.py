@@ -78,7 +78,7 @@ def test_without_a_check_there_is_no_tick_but_the_meaning_of_the_word(script, to
 @pytest.mark.parametrize("lossy", [False, True])
 def test_a_sampled_run_says_that_its_texts_are_distributed_alike(script, lossy):
     _, main, _, tick = told(script, Toy(style="chain", steps=9), lossy=lossy)
-    assert main.endswith("same distribution of texts.") is not lossy and tick is None
+    assert main.endswith("same distribution.") is not lossy and tick is None
 
 
 def test_what_cannot_be_compared_or_differs_has_no_tick(script):

@@ -6,6 +6,7 @@ import { chipSize, makeChip } from "./chip.js";
 import { patchIcon, patchOf } from "./picture.js";
 import { sentenceOf } from "./sentence.js";
 import { judging, proposal, sourceWords } from "./step-words.js";
+import { wasKept } from "./trace.js";
 import { mendTree } from "./tree-places.js";
 import { prob, shorten, visible } from "./words.js";
 
@@ -51,6 +52,13 @@ function ruler(judgement, glossary) {
     el("span", {}, glossary.term("keeping", "kept below"), ` ${prob(judgement.accept)}`),
     el("span", { class: "ds-ruler-coin-word" }, glossary.term("coin", "coin"), ` ${prob(judgement.coin)}`));
   return el("div", { class: "ds-ruler-box" }, track, words);
+}
+
+/** What the column of the residual holds: what is left after all refusals, beside the first of them, too. */
+function leftOver(step, place) {
+  const refused = step.judgements.filter((one) => step.nodes.parent[one.node] === place && !wasKept(one)).length;
+  const refusals = refused > 1 ? `all ${refused} refusals` : "the refusal";
+  return `residual: what ${refusals} in this place left of p, scaled to sum to 1`;
 }
 
 /** The icon of a token that is a patch of a picture. */
@@ -176,6 +184,7 @@ export function makeInspector(box, glossary, brief) {
         const own = typeof node === "number" && node >= 0;
         more.append(bars(barRows(distribution, token, piece, own ? nodes.p[node] : null, own ? nodes.q[node] : null),
           token, fields, glossary, view.run));
+        if (fields.includes("residual")) more.append(el("p", { class: "ds-quiet", text: leftOver(step, place) }));
         if (view.run.target.known) more.append(el("p", { class: "ds-quiet", text: UNKNOWN }));
       } else if (node !== -1) {
         more.append(el("p", { class: "ds-quiet",

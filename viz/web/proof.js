@@ -72,7 +72,7 @@ export function proofOf(model, checked, { playing = false, shown = -1 } = {}) {
   const whole = Boolean(checked) && checked.tokens >= tokens;   // a long plain run is cut short
   const text = same === true ? `, and the same text${whole ? "" : " as far as it was checked"}` : same === false
     ? ", but another text" : run.verifier.lossless && run.sampling.temperature && !run.constraint
-    ? ", same distribution of texts" : "";
+    ? ", same distribution" : "";
   const instead = tokens > summary.target_calls ? ` instead of ${tokens}` : "";
   return { main: `${plural(tokens, "token")} in ${passes}${instead}${text}.`,
     more: checked ? compared(run, whole, checked) : meaning(run), tick: same };

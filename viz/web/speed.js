@@ -32,7 +32,7 @@ const rounded = (milliseconds) => milliseconds.toFixed(milliseconds < 100 ? 1 : 
 function reason({ verify, one, draft, machine, low, high, ratio }, gain) {
   const rough = strays(low, high) || Math.abs((one * gain) / (draft + verify) / ratio - 1) > APART;
   return `Why${rough ? ", roughly" : ""}: ${rounded(draft)} ms guessing + ${rounded(verify)} checking give ` +
-    `${gain.toFixed(1)} tokens; plain takes ${rounded(one * gain)} ms for them.` +
+    `${gain.toFixed(1)} tokens; plain takes ${rounded(one * gain)} for them.` +
     `${machine ? ` Recorded on ${shorten(machine, 24)}.` : ""}`;
 }
 
