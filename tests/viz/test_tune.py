@@ -256,9 +256,14 @@ def test_settings_after_fewer_prompts_are_listed_last_with_their_number(drawn):
     page = drawn(text(setting("chain", 2, 1, 1.5, prompts=24), *few, answer()))
     page.locator(".tn-settings summary").click()
     rows = [one.inner_text().split("\t") for one in page.locator(".tn-settings tbody tr").all()]
-    prompts = [row[7] for row in rows]
+    prompts = [row[6] for row in rows]
     assert [row[1] for row in rows] == ["2", *(str(size) for size in range(22, 2, -1))]
     assert prompts == ["24", *["6"] * 20]
+    page.locator("[data-figure=drafters]").wait_for()
+    shades = page.locator(".tn-cell").evaluate_all("all => all.map((one) => one.dataset.shade)")
+    assert [shade for shade in shades if shade != "none"] == ["2", *["rough"] * 20]
+    summary = page.locator("[data-figure=drafters] .tn-box").get_attribute("aria-label")
+    assert "The largest: Chain, 2 tokens, one text: 1.50×" in summary
 
 
 def test_what_differs_from_the_answer_stands_above_the_command(drawn):

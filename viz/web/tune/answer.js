@@ -89,10 +89,9 @@ export function settingsTable({ setting }, host) {
   const rows = ranked(setting).filter((one) => one.texts === fewest).slice(0, ROWS);
   return el("details", { class: "tn-settings" },
     el("summary", { text: "The settings that were tried, the best first; those after fewer prompts follow" }),
-    numbersTable({ columns: ["drafter", "tokens", "rule", "output", "times plain", "tokens/s", "how", "prompts",
-      ""],
+    numbersTable({ columns: ["drafter", "tokens", "rule", "output", "times plain", "how", "prompts", ""],
       rows: rows.map((one) => [host.title(one.drafter), one.size, one.verifier,
         one.lossless === null ? "–" : one.lossless ? "lossless" : "lossy", gainText(one.ratio),
-        one.checked ?? one.predicted, one.checked === null ? "predicted" : "checked by running",
+        one.checked === null ? "predicted" : "checked by running",
         one.prompts, host.watch(one, "Watch") || ""]) }, "The settings that were tried"));
 }
