@@ -14,6 +14,7 @@ from engine.tune.cost_table import CostTable, interpolated
 from engine.tune.kept_counts import Counts, steady_sum
 from engine.tune.narrowing import still_in
 from engine.tune.other_machines import Sizes, estimates, pasted
+from engine.tune.remaining_time import RemainingTime
 from engine.tune.speed_prediction import Speed, longest_of, speed_of, tokens_a_second, why
 from engine.tune.tuning_request import OtherMachine
 from presets import family
@@ -106,6 +107,16 @@ def test_the_cause_is_what_would_gain_most(cause, counts):
         f"A step writes {tokens:.2f} tokens in the time in which plain decoding writes {tokens / 1.5:.2f}. "
     )
     assert " ms" not in told["sentence"], "a second clock may contradict the ratio"
+
+
+def test_the_share_that_is_done_never_falls():
+    left = RemainingTime()
+    for _ in range(2):
+        left.wrote()
+    before = left.line("Writing")["done"]
+    left.other = 1000.0
+    line = left.line("Writing")
+    assert 0 < before <= line["done"] and line["seconds_left"] >= 1000
 
 
 def speeds_of(candidate: Candidate, ratios: dict[int, float]) -> dict:

@@ -218,7 +218,8 @@ def test_the_answer_comes_first_then_figures_that_keys_read(drawn):
 
 
 def test_a_record_that_grows_keeps_the_focus_and_says_how_long_it_takes(drawn):
-    page = drawn(text(*RECORD[:-1]), "running")
+    page = drawn(text(*RECORD), "running")
+    assert page.locator("#tune-answer").inner_text().startswith("So far: chain, 2 tokens")
     box = page.locator("[data-figure=drafters] .tn-box")
     box.focus()
     more = [{"kind": "progress", "done": 0.5, "seconds_left": 12.2, "doing": "Writing with Chain"}]

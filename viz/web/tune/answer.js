@@ -67,9 +67,8 @@ export function answerCard(record, running, host) {
   const { why, preset_link: link } = answer, far = farOff(record), pays = answer.drafter !== PLAIN;
   const busy = unsteady(record), unclear = pays && Boolean(far || busy);
   return el("div", { class: "tn-answer", "data-pays": String(pays && !unclear) },
-    running && el("p", { class: "ln-kicker", text: "So far" }),
-    el("h2", { class: "tn-sentence", id: "tune-answer" }, unclear ? "Unclear, the machine was busy. Perhaps: " : null,
-      ...sentence(answer.sentence)),
+    el("h2", { class: "tn-sentence", id: "tune-answer" }, running ? "So far: " : null,
+      unclear ? `${running ? "u" : "U"}nclear, the machine was busy. Perhaps: ` : null, ...sentence(answer.sentence)),
     far && el("p", { class: "tn-busy", text: far }),
     why && el("p", { class: "tn-why" }, why.cause && !unclear && el("strong", { text: `${capital(why.cause)}. ` }),
       ...sentence(why.sentence)),
