@@ -270,6 +270,7 @@ def test_settings_after_fewer_prompts_are_listed_last_with_their_number(drawn):
 def test_what_differs_from_the_answer_stands_above_the_command(drawn):
     page = drawn(text(*RECORD))
     told = {"text": "{}", "synthetic": "", "notes": ["Start it."], "differs": "It has `5`."}
+    told["measured"] = "Measured with `t`."
     page.evaluate(
         """told => DraftscopePage.tuneTools({element: document.createElement('div'), props: {limit: 9}, trigger() {},
         server: {tune_export: async () => told}})""",
@@ -280,6 +281,7 @@ def test_what_differs_from_the_answer_stands_above_the_command(drawn):
     above = page.locator(".tn-export .tn-busy + pre")
     assert above.count() == 1
     assert page.locator(".tn-export .tn-busy").inner_text() == "It has 5."
+    assert page.locator(".tn-export p:has(+ .tn-busy)").inner_text() == "Measured with t."
 
 
 WISH = {"source": "ours", "kinds": ["story", "code"], "text": "", "name": "", "all": False}
