@@ -46,7 +46,7 @@ export function takeAlong(host) {
       answer.notes?.length && el("ul", { class: "tn-notes" },
         ...answer.notes.map((note) => el("li", { text: withoutTicks(note) }))),
       answer.synthetic && taken(`Only to time a server: ${name} then keeps drafted tokens by chance, as often as here. `
-        + "Its rates are the chances that the first n tokens are all kept", typed(engine, answer.synthetic), said),
+        + "Its rates are the chances that the first n tokens are all kept.", typed(engine, answer.synthetic), said),
     ].filter(Boolean));
   }
   return { element, show({ answer }, running) {
