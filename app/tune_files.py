@@ -52,7 +52,7 @@ def in_a_sentence(work: Answer) -> Answer:
 @in_a_sentence
 def tune_export(asked: Mapping[str, str]) -> dict:
     """Return the recommended setting in the form of an engine's, or the best one that the engine can express: {"text",
-    "synthetic", "notes", "differs"}. asked: {"record": lines of a tuning, "engine": its key}."""
+    "synthetic", "notes", "differs", "measured"}. asked: {"record": lines of a tuning, "engine": its key}."""
     lines, engine = record_lines(asked["record"], NAME), asked["engine"]
     setting = export(exportable(lines, NAME, engine), engine)
     return {
@@ -60,6 +60,7 @@ def tune_export(asked: Mapping[str, str]) -> dict:
         "synthetic": setting.synthetic,
         "notes": list(setting.notes),
         "differs": setting.differs,
+        "measured": setting.measured,
     }
 
 

@@ -49,7 +49,7 @@ TUNE_LEAD = [
     ],
     " does it hurt? It is measured here, on this machine, and the best settings are checked by running them beside plain decoding.",
 ]
-TUNE_HINT = "A first answer takes about half a minute, longer on a busy machine; Stop keeps what has been measured."
+TUNE_HINT = "A first answer takes half a minute on a quiet machine, some minutes on a busy one; Stop keeps what has been measured."
 
 METHODS_LEAD = [
     "Each line opens on how a method works, what its paper ",

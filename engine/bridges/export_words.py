@@ -1,15 +1,18 @@
 """Sentences that the exporters for several engines share."""
 
+from dataclasses import replace
+
 from engine.bridges.recommended import TREES, Recommended
 
 STOPS = "Draftscope’s chain stops early where the draft is unsure; llama.cpp stops by the probability of a single token."
 CUT_SHORT = (
-    "Some of the measured drafts were shorter than others. What was not drafted counts as refused in the rates for a test, so a server that "
-    "always drafts the full length may keep more."
+    "Some of the measured drafts were short. In the rates for a test, a token that was not drafted counts as refused, so a server that "
+    "always drafts in full may keep more."
 )
 PLACE = "The record does not know where the drafter’s weights are: put their folder or Hub name in the place of {}."
 WHICH_EAGLE = "If `python -m engine inspect` calls the checkpoint EAGLE-3, the {} is {}."
-NAME_HERE = "{} is the name of the drafter on this machine: put its folder or Hub name in its place if yours is elsewhere."
+RATES = "Its rates are the chances that the first n tokens are all kept."
+"""What the lists in ``Export.synthetic`` are."""
 NO_RATES = (
     "Not every position of the draft was reached, so there is no second setting that imitates the measured "
     "acceptance in a test of the server."
@@ -20,6 +23,18 @@ CHAINS = ("chain", "pard", "dflash", "prompt_lookup")
 
 def texts(count: int) -> str:
     return f"{count} text{'s' if count != 1 else ''}"
+
+
+def measured(setting: Recommended, size: int) -> str:
+    """With which models the setting was measured, and how fast it was there with this size."""
+    models = f", {setting.models}," if setting.models else ""
+    speed = setting.tried.get(size)
+    named = _named(replace(setting, size=size))
+    said = f"{named}: {speed}." if speed else f"The speed of {named}, was not measured here."
+    return (
+        f"The numbers hold for the models measured here{models} and for these prompts. For your models, tune those by the command line: "
+        f"`python -m engine tune --target DIR --draft DIR`. {said}"
+    )
 
 
 def in_full(engine: str, setting: Recommended) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.bridges.acceptance_numbers import cut_short, numbers
-from engine.bridges.export_words import CUT_SHORT, in_full, in_its_place
+from engine.bridges.export_words import CUT_SHORT, in_full, in_its_place, measured
 from engine.bridges.llama_cpp_flags import llama_cpp_flags
 from engine.bridges.recommended import Recommended
 from engine.bridges.sglang_flags import sglang_flags
@@ -15,10 +15,7 @@ from engine.bridges.transformers_arguments import transformers_arguments
 from engine.bridges.vllm_config import vllm_config
 from engine.errors import unknown
 
-CAUTION = (
-    "All of this was measured for this pair of models and this kind of text; for another model, tune that one. Acceptance carries over to "
-    "another machine. The size does not carry over: measure again where the server runs."
-)
+CAUTION = "Acceptance carries over to another machine. The size does not carry over: measure again where the server runs."
 
 
 @dataclass(frozen=True)
@@ -27,13 +24,15 @@ class Export:
     text: the settings for the engine; "" if the engine cannot express the recommended setting. synthetic: settings for
     a test of the server's speed, in which the engine accepts drafted tokens at the measured rates, whatever the drafter
     proposes; "" if the engine has no such mode, or if the acceptance rate of some position is unknown. notes: sentences
-    for people. differs: what in the settings differs from the record's answer, and why, for people; "" if nothing does."""
+    for people. differs: what in the settings differs from the record's answer, and why, for people; "" if nothing does.
+    measured: with which models it was measured, and how fast this setting was there, for people."""
 
     engine: str
     text: str
     synthetic: str = ""
     notes: tuple[str, ...] = ()
     differs: str = ""
+    measured: str = ""
 
 
 Words = tuple[str, str, list[str]]
@@ -69,8 +68,12 @@ def export(setting: Recommended, engine: str) -> Export:
         )
     if synthetic and cut_short(setting.positions):
         notes.append(CUT_SHORT)
-    told = (*notes, *_measured(setting), CAUTION)
-    return Export(title, text, synthetic, told, _differs(title, setting, engine in NEVER_EARLY))
+    rates = [] if synthetic else _rates(setting)
+    never_early = engine in NEVER_EARLY
+    written = setting.in_full if never_early else setting
+    told = (*notes, *rates, CAUTION)
+    differs = _differs(title, setting, never_early)
+    return Export(title, text, synthetic, told, differs, measured(setting, written.size))
 
 
 def _differs(title: str, setting: Recommended, in_full_only: bool) -> str:
@@ -90,11 +93,11 @@ def _engine(engine: str) -> tuple[str, Callable[[Recommended], Words]]:
     return ENGINES[engine]
 
 
-def _measured(setting: Recommended) -> list[str]:
+def _rates(setting: Recommended) -> list[str]:
     rates = numbers(setting.positions)["conditional"]
     figures = [f"{place}: {rate:.3f}" for place, rate in enumerate(rates, 1) if rate is not None]
     return (
-        [f"Measured rate by position, of the tokens reached: {', '.join(figures)}."]
+        [f"Chance of a token to be kept, once those before it are: {', '.join(figures)}."]
         if figures
         else []
     )

@@ -32,6 +32,8 @@ class Recommended:
     number of tokens drafted in a step; None if the record does not count them. ratio: the speed for one text as a
     multiple of plain decoding's; None if unknown. instead_of: the recommended setting, if the engine cannot express
     that one and this setting takes its place.
+    models: the measured models with their sizes, in words; "" if the record has none. tried: size -> how fast this
+    drafter was with this size for one text, in words; only the sizes with a known speed.
     """
 
     target: str
@@ -48,6 +50,8 @@ class Recommended:
     drafted: float | None = None
     ratio: float | None = None
     instead_of: Recommended | None = None
+    models: str = ""
+    tried: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def in_full(self) -> Recommended:
@@ -124,12 +128,37 @@ def read_setting(answer: Mapping, lines: list[Mapping], name: str) -> Recommende
         positions=_positions(counted),
         drafted=_drafted(counted),
         ratio=_ratio(answer.get("ratio")),
+        models=" with ".join(filter(None, (_sized(about, role) for role in ("target", "draft")))),
+        tried=_tried(lines, answer, options),
     )
 
 
 def _ratio(value: object) -> float | None:
-    number = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e9
+    number = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e13
     return float(value) if number else None
+
+
+def _tried(lines: list[Mapping], answer: Mapping, options: Mapping) -> dict[int, str]:
+    """``Recommended.tried``. Sizes of a chain differ in their options, too, so these are compared for other drafters
+    only."""
+    told = {}
+    for line in lines:
+        same = all(line.get(name) == answer[name] for name in ("drafter", "verifier"))
+        same &= answer["drafter"] == "chain" or (line.get("options") or {}) == options
+        ratio, size = _ratio(line.get("ratio")), line.get("size")
+        if line.get("kind") == "setting" and line.get("texts") == 1 and same and ratio:
+            how = "checked by running it"
+            if line.get("checked") is None:
+                count = whole(line.get("prompts") or 0)
+                how = f"predicted after {count} prompt{'s' if count != 1 else ''}"
+            told[whole(size)] = f"{ratio:.2f} times plain decoding for one text, {how}"
+    return told
+
+
+def _sized(about: Mapping, role: str) -> str:
+    """A model's name and its number of parameters; "" if there is no such model."""
+    name, count = _name(about, role), _ratio((about.get(role) or {}).get("parameters"))
+    return f"{name} ({count / 1e6:,.1f} M)" if name and count else name
 
 
 def _name(about: Mapping, role: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 from engine.bridges.export_words import (
-    NAME_HERE,
     NO_RATES,
     PLACE,
     WHICH_EAGLE,
@@ -15,9 +14,14 @@ from engine.bridges.export_words import (
 )
 from engine.bridges.recommended import TREES, Recommended
 
+START = (
+    "Start the server with it: `vllm serve TARGET --speculative-config '…'` (vLLM 0.32). Put the folder or Hub name of your target in the "
+    "place of TARGET"
+)
+
 
 def vllm_config(setting: Recommended) -> tuple[str, str, list[str]]:
-    notes = ["Start the server with it: `vllm serve TARGET --speculative-config '…'` (vLLM 0.32)."]
+    notes = [START + "."]
     if setting.drafter == "chain":
         setting = setting.in_full
     config = _drafting(setting, notes)
@@ -63,7 +67,10 @@ def _drafting(setting: Recommended, notes: list[str]) -> dict | None:
             checkpoint, config = setting.checkpoint, {**config, "parallel_drafting": True}
         else:
             checkpoint = setting.checkpoint or setting.draft
-        notes.append(NAME_HERE.format(checkpoint) if checkpoint else PLACE.format("DRAFT_MODEL"))
+        if checkpoint:
+            notes[0] = f"{START}, and that of your drafter in the place of {checkpoint}."
+        else:
+            notes.append(PLACE.format("DRAFT_MODEL"))
         return {**config, "model": checkpoint} if checkpoint else config
     if setting.drafter in TREES and setting.width > 1:
         notes.append(no_tree("vLLM", setting))

@@ -47,6 +47,7 @@ def declare(commands: argparse._SubParsersAction) -> None:
 
 def _export(flags: argparse.Namespace) -> int:
     """Write the setting to standard output, and notes to standard error."""
+    from engine.bridges.export_words import RATES
     from engine.bridges.exportable import exportable
     from engine.bridges.exporting import export
     from engine.bridges.record_lines import checked_text, record_lines
@@ -59,12 +60,13 @@ def _export(flags: argparse.Namespace) -> int:
     if not exported.text:
         raise UserError(" ".join(exported.notes))
     terminal.write(f"{exported.text}\n")
-    for note in filter(None, (exported.differs, *exported.notes)):
+    for note in filter(None, (exported.measured, exported.differs, *exported.notes)):
         terminal.say(note)
     if exported.synthetic:
         terminal.say(
             f"To test {exported.engine} with the measured acceptance, whatever the drafter's quality: {exported.synthetic}"
         )
+        terminal.say(RATES)
     return 0
 
 

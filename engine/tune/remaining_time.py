@@ -14,6 +14,7 @@ class RemainingTime:
     texts: int = 0
     other: float = 0.0
     _written: int = 0
+    _done: float = 0.0  # the largest share told so far
 
     def __post_init__(self) -> None:
         self._began = perf_counter()
@@ -28,11 +29,18 @@ class RemainingTime:
             self._written += 1
 
     def line(self, doing: str) -> dict:
-        """A ``progress`` line. doing: the present work, in words."""
+        """A ``progress`` line. doing: the present work, in words. ``done`` never falls, even when the estimate of the
+        time that is left grows."""
         now, left = perf_counter(), None
         if self._written:
             left = self.texts * (now - self._first) / self._written + self.other
         gone = now - self._began
-        done = 0.0 if left is None else gone / (gone + left)
+        if left is not None:
+            self._done = max(self._done, gone / (gone + left))
         told = None if left is None else round(left, 1)
-        return {"kind": "progress", "done": round(done, 3), "seconds_left": told, "doing": doing}
+        return {
+            "kind": "progress",
+            "done": round(self._done, 3),
+            "seconds_left": told,
+            "doing": doing,
+        }

@@ -151,7 +151,9 @@ def test_the_measured_acceptance_goes_to_engines_that_take_it():
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_caution_and_the_table_are_always_there(engine):
     notes = export(setting(off_above=9), engine).notes
-    assert notes[-1] == CAUTION and "1: 0.800, 2: 0.750, 3: 0.500" in notes[-2]
+    assert notes[-1] == CAUTION
+    listed = "1: 0.800, 2: 0.750, 3: 0.500" in notes[-2]
+    assert listed != bool(export(setting(off_above=9), engine).synthetic), "one list, not two"
     assert engine == "transformers" or any("9 texts" in note for note in notes)
 
 
@@ -174,6 +176,38 @@ def test_engines_that_never_stop_early_get_the_mean_length():
         assert not export(setting(size=2, drafted=1.8), engine).differs, "the answer has 2, too"
     assert not export(early, "llama.cpp").differs
     assert json.loads(export(setting(size=16), "vllm").text)["num_speculative_tokens"] == 16
+
+
+def test_the_models_and_the_speed_of_the_very_setting_are_told():
+    lines = record(size=16, ratio=1.77)
+    lines[0]["target"]["parameters"], lines[0]["draft"]["parameters"] = 14.2e6, 1e6
+    for line in lines:
+        if line["kind"] == "acceptance":
+            line |= {"size": 16, "options": {}, "steps": 100, "drafted": 400}
+    lines[-1:-1] = [
+        measured("chain", 4, 1.5, prompts=6, options={"length": 4}),
+        measured("chain", 16, 1.77, checked=117.0),
+        measured("chain", 4, 3.0, texts=2),
+        measured("suffix", 4, 3.0),
+    ]
+    found = exportable(lines, "r", "vllm")
+    told = export(found, "vllm").measured
+    assert "the models measured here, big (14.2 M) with small (1.0 M), and" in told
+    assert told.endswith(
+        " `chain`, 4 tokens: 1.50 times plain decoding for one text, predicted after 6 prompts."
+    )
+    said = export(found, "transformers").measured
+    assert said.endswith(
+        " `chain`, 16 tokens: 1.77 times plain decoding for one text, checked by running it."
+    )
+    unknown = export(replace(found, tried={}), "vllm").measured
+    assert unknown.endswith("The speed of `chain`, 4 tokens, was not measured here.")
+
+
+def test_what_is_put_in_the_place_of_names_is_told_once():
+    first = export(setting(), "vllm").notes[0]
+    assert "in the place of TARGET, and that of your drafter in the place of small." in first
+    assert export(LOOKUP, "vllm").notes[0].endswith("in the place of TARGET.")
 
 
 def test_sglang_switches_off_by_the_batch_where_it_can():
@@ -325,7 +359,8 @@ def test_the_command(tmp_path, capsys):
     assert main(["export", str(path), "--to", "vllm"]) == 0
     shown = capsys.readouterr()
     assert json.loads(shown.out)["num_speculative_tokens"] == 3
-    assert shown.err.startswith("vLLM never ends a draft early")
+    assert shown.err.startswith("The numbers hold for the models measured here, big with small,")
+    assert "vLLM never ends a draft early" in shown.err
     assert "does not carry over" in shown.err and "synthetic_acceptance_rates" in shown.err
     draft, eagle = family().parts["draft"], family().parts["eagle"]
     assert main(["export", str(path), "--to", "vllm", "--checkpoint", draft]) == 0

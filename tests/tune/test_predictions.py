@@ -14,6 +14,7 @@ from engine.tune.cost_table import CostTable, interpolated
 from engine.tune.kept_counts import Counts, steady_sum
 from engine.tune.narrowing import still_in
 from engine.tune.other_machines import Sizes, estimates, pasted
+from engine.tune.remaining_time import RemainingTime
 from engine.tune.speed_prediction import Speed, longest_of, speed_of, tokens_a_second, why
 from engine.tune.tuning_request import OtherMachine
 from presets import family
@@ -99,7 +100,23 @@ def test_costs_lie_on_lines_between_the_measured_ones():
 )
 def test_the_cause_is_what_would_gain_most(cause, counts):
     assert why(chain(4, counts), PLAIN, 0.8)["cause"] == cause
-    assert why(chain(4, counts), PLAIN, 1.5)["cause"] == "pays"
+    told = why(chain(4, counts), PLAIN, 1.5)
+    tokens = counts.tokens_a_step
+    assert told["cause"] == "pays"
+    assert told["sentence"].startswith(
+        f"A step writes {tokens:.2f} tokens in the time in which plain decoding writes {tokens / 1.5:.2f}. "
+    )
+    assert " ms" not in told["sentence"], "a second clock may contradict the ratio"
+
+
+def test_the_share_that_is_done_never_falls():
+    left = RemainingTime()
+    for _ in range(2):
+        left.wrote()
+    before = left.line("Writing")["done"]
+    left.other = 1000.0
+    line = left.line("Writing")
+    assert 0 < before <= line["done"] and line["seconds_left"] >= 1000
 
 
 def speeds_of(candidate: Candidate, ratios: dict[int, float]) -> dict:

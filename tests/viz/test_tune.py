@@ -218,7 +218,8 @@ def test_the_answer_comes_first_then_figures_that_keys_read(drawn):
 
 
 def test_a_record_that_grows_keeps_the_focus_and_says_how_long_it_takes(drawn):
-    page = drawn(text(*RECORD[:-1]), "running")
+    page = drawn(text(*RECORD), "running")
+    assert page.locator("#tune-answer").inner_text().startswith("So far: chain, 2 tokens")
     box = page.locator("[data-figure=drafters] .tn-box")
     box.focus()
     more = [{"kind": "progress", "done": 0.5, "seconds_left": 12.2, "doing": "Writing with Chain"}]
@@ -256,14 +257,20 @@ def test_settings_after_fewer_prompts_are_listed_last_with_their_number(drawn):
     page = drawn(text(setting("chain", 2, 1, 1.5, prompts=24), *few, answer()))
     page.locator(".tn-settings summary").click()
     rows = [one.inner_text().split("\t") for one in page.locator(".tn-settings tbody tr").all()]
-    prompts = [row[7] for row in rows]
+    prompts = [row[6] for row in rows]
     assert [row[1] for row in rows] == ["2", *(str(size) for size in range(22, 2, -1))]
     assert prompts == ["24", *["6"] * 20]
+    page.locator("[data-figure=drafters]").wait_for()
+    shades = page.locator(".tn-cell").evaluate_all("all => all.map((one) => one.dataset.shade)")
+    assert [shade for shade in shades if shade != "none"] == ["2", *["rough"] * 20]
+    summary = page.locator("[data-figure=drafters] .tn-box").get_attribute("aria-label")
+    assert "The largest: Chain, 2 tokens, one text: 1.50×" in summary
 
 
 def test_what_differs_from_the_answer_stands_above_the_command(drawn):
     page = drawn(text(*RECORD))
     told = {"text": "{}", "synthetic": "", "notes": ["Start it."], "differs": "It has `5`."}
+    told["measured"] = "Measured with `t`."
     page.evaluate(
         """told => DraftscopePage.tuneTools({element: document.createElement('div'), props: {limit: 9}, trigger() {},
         server: {tune_export: async () => told}})""",
@@ -274,6 +281,7 @@ def test_what_differs_from_the_answer_stands_above_the_command(drawn):
     above = page.locator(".tn-export .tn-busy + pre")
     assert above.count() == 1
     assert page.locator(".tn-export .tn-busy").inner_text() == "It has 5."
+    assert page.locator(".tn-export p:has(+ .tn-busy)").inner_text() == "Measured with t."
 
 
 WISH = {"source": "ours", "kinds": ["story", "code"], "text": "", "name": "", "all": False}

@@ -67,9 +67,8 @@ export function answerCard(record, running, host) {
   const { why, preset_link: link } = answer, far = farOff(record), pays = answer.drafter !== PLAIN;
   const busy = unsteady(record), unclear = pays && Boolean(far || busy);
   return el("div", { class: "tn-answer", "data-pays": String(pays && !unclear) },
-    running && el("p", { class: "ln-kicker", text: "So far" }),
-    el("h2", { class: "tn-sentence", id: "tune-answer" }, unclear ? "Unclear, the machine was busy. Perhaps: " : null,
-      ...sentence(answer.sentence)),
+    el("h2", { class: "tn-sentence", id: "tune-answer" }, running ? "So far: " : null,
+      unclear ? `${running ? "u" : "U"}nclear, the machine was busy. Perhaps: ` : null, ...sentence(answer.sentence)),
     far && el("p", { class: "tn-busy", text: far }),
     why && el("p", { class: "tn-why" }, why.cause && !unclear && el("strong", { text: `${capital(why.cause)}. ` }),
       ...sentence(why.sentence)),
@@ -89,10 +88,9 @@ export function settingsTable({ setting }, host) {
   const rows = ranked(setting).filter((one) => one.texts === fewest).slice(0, ROWS);
   return el("details", { class: "tn-settings" },
     el("summary", { text: "The settings that were tried, the best first; those after fewer prompts follow" }),
-    numbersTable({ columns: ["drafter", "tokens", "rule", "output", "times plain", "tokens/s", "how", "prompts",
-      ""],
+    numbersTable({ columns: ["drafter", "tokens", "rule", "output", "times plain", "how", "prompts", ""],
       rows: rows.map((one) => [host.title(one.drafter), one.size, one.verifier,
         one.lossless === null ? "–" : one.lossless ? "lossless" : "lossy", gainText(one.ratio),
-        one.checked ?? one.predicted, one.checked === null ? "predicted" : "checked by running",
+        one.checked === null ? "predicted" : "checked by running",
         one.prompts, host.watch(one, "Watch") || ""]) }, "The settings that were tried"));
 }

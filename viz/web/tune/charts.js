@@ -10,8 +10,9 @@ import { acceptanceOf, hardlyKnown, sizeByDrafter, sizeByTexts, wilson } from ".
 
 const LINES = 6, DRAFTERS = 4, FEWEST = 8, PERCENT = 100;
 const CHECKED = "✓: checked by running; the others follow from what was kept and from what passes cost. "
-  + "~: tried on fewer prompts than others. Green frame: the answer, for which settings that were checked go before "
-  + "predicted ones.";
+  + "Green frame: the answer, for which settings that were checked go before predicted ones.";
+/** What is said of the cells that are hardly known. */
+export const ROUGH = "Cells with ~ are rough, tried on a few prompts only: they have no shade and no line.";
 const TWO_WAYS = "One text is read by compiled passes, and several by slower ones, so the gain may rise from one text "
   + "to two.";
 const round = (value, digits = 3) => (value === null ? null : Number(value.toFixed(digits)));
@@ -28,11 +29,11 @@ function told(cell, host) {
 const watch = (cell, host) => host.watch({ drafter: cell.drafter, options: cell.options, verifier: cell.verifier },
   "Watch it, step by step");
 
-/** @type {(grid: Grid, answer: AnswerLine | null, spec: any, host: TuneHost) => any} */
-function heat(grid, answer, { key, title, note, columns, columnLabel }, host) {
-  const all = grid.cells.flat().filter(Boolean), best = all.reduce((a, b) => (b.ratio > a.ratio ? b : a));
-  const few = hardlyKnown(all);
-  const drawn = heatMap({ grid, text: (cell) => `${few(cell) ? "~" : ""}${gainText(cell.ratio)}`,
+/** @type {(grid: Grid, settings: SettingLine[], answer: AnswerLine | null, spec: any, host: TuneHost) => any} */
+function heat(grid, settings, answer, { key, title, note, columns, columnLabel }, host) {
+  const all = grid.cells.flat().filter(Boolean), few = hardlyKnown(settings), known = all.filter((one) => !few(one));
+  const best = (known.length ? known : all).reduce((a, b) => (b.ratio > a.ratio ? b : a));
+  const drawn = heatMap({ grid, rough: few, text: (cell) => `${few(cell) ? "~" : ""}${gainText(cell.ratio)}`,
     answered: ({ drafter, size, texts: count }) => drafter === answer?.drafter && size === answer.size && count === 1,
     rows: grid.rows.map(String), columns, rowLabel: "tokens drafted", columnLabel,
     told: (cell) => told(cell, host), link: (cell) => watch(cell, host) });
@@ -48,19 +49,20 @@ function heat(grid, answer, { key, title, note, columns, columnLabel }, host) {
 /** @type {(settings: SettingLine[], answer: AnswerLine | null, host: TuneHost) => TuneFigure} */
 export function drafterFigure(settings, answer, host) {
   const grid = sizeByDrafter(settings), fewest = Math.min(...settings.map((one) => one.texts));
-  return heat(grid, answer, { key: "drafters", title: `Which drafter, and how many tokens? (${texts(fewest)})`,
+  return heat(grid, settings, answer, { key: "drafters",
+    title: `Which drafter, and how many tokens? (${texts(fewest)})`,
     note: "Tokens a second, as a multiple of plain decoding on this machine and these prompts. The line parts what "
-      + `pays from what does not. ${CHECKED}`,
+      + `pays from what does not. ${ROUGH} ${CHECKED}`,
     columns: grid.columns.map((key) => host.title(String(key))), columnLabel: "drafter" }, host);
 }
 
 /** @type {(settings: SettingLine[], drafter: string, answer: AnswerLine | null, host: TuneHost) => TuneFigure} */
 export function textsFigure(settings, drafter, answer, host) {
   const grid = sizeByTexts(settings, drafter);
-  return heat(grid, answer, { key: `texts-${drafter.replace(/[^\w-]/g, "")}`,
+  return heat(grid, settings, answer, { key: `texts-${drafter.replace(/[^\w-]/g, "")}`,
     title: `From how many texts on does it hurt? (${host.title(drafter)})`,
     note: "Many texts in one pass fill the arithmetic of the machine, and rows for drafts are no longer nearly free: "
-      + `the line is where drafting stops paying. ${TWO_WAYS} ${CHECKED}`,
+      + `the line is where drafting stops paying. ${ROUGH} ${TWO_WAYS} ${CHECKED}`,
     columns: grid.columns.map(String), columnLabel: "texts at once" }, host);
 }
 

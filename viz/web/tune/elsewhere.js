@@ -2,7 +2,7 @@
 // block of their own, so that nobody takes them for measurements.
 /** @import { TuneHost, TuningRecord } from "./types.d.ts" */
 import { el, freshId, writeText } from "../base.js";
-import { drafterFigure } from "./charts.js";
+import { ROUGH, drafterFigure } from "./charts.js";
 import { tuneFigure } from "./figure.js";
 import { recordReader } from "./record.js";
 
@@ -43,7 +43,8 @@ export function elsewhere(host) {
     writeText(said, figure ? `Estimated for ${settings[0].machine || "these costs"}.` : none);
     result.replaceChildren(...(figure ? [tuneFigure({ ...figure, key: "estimate",
       title: `Estimate: ${figure.title}`, note: "An estimate: tokens a second there, as a multiple of plain decoding "
-        + "there. Launch times and the drafter’s work on the host are not in it unless the costs hold them." })] : []));
+        + "there. Launch times and the drafter’s work on the host are not in it unless the costs hold them. "
+        + ROUGH })] : []));
   }
   settle();
   return { element, show(record) {

@@ -1,5 +1,5 @@
 // A heat map of gains: blue where drafting pays, orange where it hurts, and a line between the two. Every cell has its
-// number, so the colours are not needed.
+// number, so the colours are not needed. A cell that is rough has no shade, and no line beside it.
 /** @import { Grid, SettingLine } from "./types.d.ts" */
 import { clamp, el, setAttributes, svgEl, writeText } from "../base.js";
 import { FONT } from "../chip.js";
@@ -20,8 +20,8 @@ function shadeOf(ratio) {
 }
 
 /** The line between neighbours of which one pays and the other does not. */
-function edge(cells, left, top) {
-  const pays = (r, c) => (cells[r]?.[c] ? cells[r][c].ratio >= 1 : null);
+function edge(cells, rough, left, top) {
+  const pays = (r, c) => (cells[r]?.[c] && !rough(cells[r][c]) ? cells[r][c].ratio >= 1 : null);
   const differ = (a, b) => a !== null && b !== null && a !== b;
   let path = "";
   cells.forEach((row, r) => row.forEach((_, c) => {
@@ -35,14 +35,14 @@ function edge(cells, left, top) {
 const words = (x, y, text, more) => svgEl("text", { x, y, dy: "0.35em", ...more, text });
 
 /**
- * text(cell): what is written in a cell. answered(cell): whether it is the answer. rows, columns: their names.
- * told(cell): a cell in words; link(cell): what stands beside these words, or null. Returns {svg, readout, keys}:
- * readout tells the chosen cell; keys moves the choice.
- * @param {{ grid: Grid, text: (cell: SettingLine) => string, answered: (cell: SettingLine) => boolean,
- *   rows: string[], columns: string[], rowLabel: string, columnLabel: string,
+ * text(cell): what is written in a cell. rough(cell): whether its gain is hardly known. answered(cell): whether it is
+ * the answer. rows, columns: their names. told(cell): a cell in words; link(cell): what stands beside these words, or
+ * null. Returns {svg, readout, keys}: readout tells the chosen cell; keys moves the choice.
+ * @param {{ grid: Grid, text: (cell: SettingLine) => string, rough: (cell: SettingLine) => boolean,
+ *   answered: (cell: SettingLine) => boolean, rows: string[], columns: string[], rowLabel: string, columnLabel: string,
  *   told: (cell: SettingLine) => string, link: (cell: SettingLine) => Element | null }} spec
  */
-export function heatMap({ grid, text, answered, rows, columns, rowLabel, columnLabel, told, link }) {
+export function heatMap({ grid, text, rough, answered, rows, columns, rowLabel, columnLabel, told, link }) {
   const { cells } = grid, left = 30 + Math.max(30, ...rows.map((name) => textWidth(name, FONT)));
   const names = columns.map((name) => shorten(name, 22));
   const longest = Math.max(...names.map((name) => textWidth(name, FONT)));
@@ -52,11 +52,12 @@ export function heatMap({ grid, text, answered, rows, columns, rowLabel, columnL
   const label = textWidth(rowLabel, FONT), height = Math.max(top + rows.length * HIGH + 4, label + 8);
   const middle = Math.min(top + (rows.length * HIGH) / 2, height - label / 2 - 4);
   const box = (r, c) => ({ x: left + c * WIDE + 1, y: top + r * HIGH + 1, width: WIDE - 2, height: HIGH - 2, rx: 3 });
-  const ink = (cell) => (Math.abs(shadeOf(cell.ratio)) === SHADES ? "tn-on-shade" : "tn-in-cell");
+  const shade = (cell) => (!cell ? "none" : rough(cell) ? "rough" : shadeOf(cell.ratio));
+  const ink = (cell) => (Math.abs(Number(shade(cell))) === SHADES ? "tn-on-shade" : "tn-in-cell");
   const drawn = cells.flatMap((row, r) => row.map((cell, c) => svgEl("g", {},
-    svgEl("rect", { class: "tn-cell", "data-shade": cell ? shadeOf(cell.ratio) : "none", ...box(r, c) }),
+    svgEl("rect", { class: "tn-cell", "data-shade": shade(cell), ...box(r, c) }),
     cell && words(left + (c + 0.5) * WIDE, top + (r + 0.5) * HIGH, text(cell),
-      { "text-anchor": "middle", class: ink(cell) }),
+      { "text-anchor": "middle", class: rough(cell) ? "tn-rough" : ink(cell) }),
     cell && cell.checked !== null && words(left + (c + 1) * WIDE - 11, top + r * HIGH + 8, "✓",
       { "text-anchor": "middle", class: `tn-checked ${ink(cell)}` }))));
   const frames = cells.flatMap((row, r) => row.map((cell, c) => cell && answered(cell)
@@ -64,7 +65,7 @@ export function heatMap({ grid, text, answered, rows, columns, rowLabel, columnL
   const ring = svgEl("rect", { class: "tn-ring", visibility: "hidden" });
   const svg = svgEl("svg",
     { class: "ln-chart tn-heat", viewBox: `0 0 ${width} ${height}`, width, "aria-hidden": "true" },
-    ...drawn, svgEl("path", { class: "tn-edge", d: edge(cells, left, top) }), ...frames, ring,
+    ...drawn, svgEl("path", { class: "tn-edge", d: edge(cells, rough, left, top) }), ...frames, ring,
     ...rows.map((name, r) => words(left - 8, top + (r + 0.5) * HIGH, name, { "text-anchor": "end" })),
     ...names.map((name, c) => (slopes
       ? words(0, 0, name, { transform: `translate(${left + (c + 0.5) * WIDE - 4} ${top - 10}) rotate(-${SLOPE})` })

@@ -128,15 +128,24 @@ export const answeredSetting = ({ answer, setting: settings }) => (answer && lat
   && one.verifier === answer.verifier)) || null;
 
 /**
- * As much of it as can be drawn.
+ * Whether a setting was tried on fewer prompts than others, so that its gain is hardly known.
+ * @type {(settings: SettingLine[]) => (one: SettingLine) => boolean}
+ */
+export function hardlyKnown(settings) {
+  const most = Math.max(...settings.map((one) => (one.drafter === PLAIN ? 0 : one.prompts ?? 0)));
+  return (one) => one.prompts !== null && one.prompts < most - 1;
+}
+/**
+ * As much of it as can be drawn. Of two settings in one cell the faster is drawn, or the one that is known better.
  * @type {(settings: SettingLine[], sizes: number[], names: any[], column: (one: SettingLine) => any) => Grid}
  */
 function grid(settings, sizes, names, column) {
   const rows = sizes.slice(0, ROWS), columns = names.slice(0, COLUMNS);
   const cells = rows.map(() => columns.map(() => /** @type {SettingLine | null} */ (null)));
+  const few = hardlyKnown(settings), goes = (a, b) => Number(few(b)) - Number(few(a)) || a.ratio - b.ratio;
   for (const one of settings) {
     const r = rows.indexOf(one.size), c = columns.indexOf(column(one));
-    if (r >= 0 && c >= 0 && (!cells[r][c] || one.ratio > cells[r][c].ratio)) cells[r][c] = one;
+    if (r >= 0 && c >= 0 && (!cells[r][c] || goes(one, cells[r][c]) > 0)) cells[r][c] = one;
   }
   return { rows, columns, cells };
 }
@@ -164,14 +173,6 @@ export function sizeByTexts(settings, drafter) {
   return grid(own, ascending(own.map((one) => one.size)), ascending(own.map((one) => one.texts)), (one) => one.texts);
 }
 
-/**
- * Whether a setting was tried on fewer prompts than others, so that its gain is hardly known.
- * @type {(settings: SettingLine[]) => (one: SettingLine) => boolean}
- */
-export function hardlyKnown(settings) {
-  const most = Math.max(...settings.map((one) => one.prompts ?? 0));
-  return (one) => one.prompts !== null && one.prompts < most - 1;
-}
 /**
  * The settings that were tried on the most prompts, the largest gain first; and then those after fewer prompts.
  * @type {(settings: SettingLine[]) => SettingLine[]}

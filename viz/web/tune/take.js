@@ -5,8 +5,8 @@ import { PLAIN } from "./record.js";
 
 const withoutTicks = (sentence) => sentence.replaceAll("\x60", "");
 
-/** A text to take along, with a button that copies it. differs: what stands above it, as a warning. */
-function taken(words, text, said, differs = "") {
+/** A text to take along, with a button that copies it. Above it stand how it was measured, and a warning. */
+function taken(words, text, said, { measured = "", differs = "" } = {}) {
   const copy = el("button", { type: "button", class: "ln-button", text: "Copy", "aria-label": `Copy: ${words}`,
     async onclick() {
       try {
@@ -15,6 +15,7 @@ function taken(words, text, said, differs = "") {
       } catch { writeText(said, "This browser does not let a page copy; select the text."); }
     } });
   return el("div", { class: "tn-export" }, el("p", { text: words }),
+    measured && el("p", { text: withoutTicks(measured) }),
     differs && el("p", { class: "tn-busy", text: withoutTicks(differs) }),
     el("pre", { tabindex: 0, role: "group", "aria-label": words }, el("code", { text })), copy);
 }
@@ -41,11 +42,11 @@ export function takeAlong(host) {
     try { answer = await host.exported(engine); } catch { answer = { error: "The server did not answer; try again." }; }
     writeText(said, answer.error || (answer.text ? "" : `${name} cannot be told this setting.`));
     result.replaceChildren(...[
-      answer.text && taken(`For ${name}`, typed(engine, answer.text), said, answer.differs),
-      answer.synthetic && taken(`Only to time a server: ${name} then keeps drafted tokens by chance, as often as here`,
-        typed(engine, answer.synthetic), said),
+      answer.text && taken(`For ${name}`, typed(engine, answer.text), said, answer),
       answer.notes?.length && el("ul", { class: "tn-notes" },
         ...answer.notes.map((note) => el("li", { text: withoutTicks(note) }))),
+      answer.synthetic && taken(`Only to time a server: ${name} then keeps drafted tokens by chance, as often as here. `
+        + "Its rates are the chances that the first n tokens are all kept.", typed(engine, answer.synthetic), said),
     ].filter(Boolean));
   }
   return { element, show({ answer }, running) {

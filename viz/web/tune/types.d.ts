@@ -132,12 +132,12 @@ export interface TuneHost {
   /** A link to the run on Watch, step by step; null where there can be none. */
   watch(wish: WatchWish, words: string): Element | null;
   /**
-   * The setting as another engine takes it: {text, synthetic, notes, differs}, the texts "" where the engine cannot express it,
-   * or {error}. synthetic: with our acceptance in the place of the drafter's. differs: what
-   * differs from the answer, and why.
+   * The setting as another engine takes it: {text, synthetic, notes, differs, measured}, the texts "" where the engine cannot
+   * express it, or {error}. synthetic: with our acceptance in the place of the drafter's. differs: what
+   * differs from the answer, and why. measured: with which models, and how fast it was there.
    */
   exported(engine: string): Promise<{ text?: string; synthetic?: string; notes?: string[]; differs?: string;
-    error?: string }>;
+    measured?: string; error?: string }>;
   /** The estimates on another machine: {lines} or {error}. */
   estimated(wish: { machine?: string; costs?: string }): Promise<{ lines?: string; error?: string }>;
   /** The five numbers of these counts: {numbers} or {error}. */
