@@ -121,7 +121,7 @@ export function mountCompare(element, options) {
     const former = ran && asked === "running";          // a race is asked for, and the one before still on the screen
     setAttributes(root, { "data-former": former });
     outcome.element.hidden = !list.length || !options.outcome || former;
-    outcome.verdict.hidden = outcome.element.hidden;
+    outcome.verdict.hidden = outcome.element.hidden || clock.playing;
     // no result before its time: the lanes show the end first
     setAttributes(outcome.verdict, { "data-early": live || clock.playing || clock.ms < length });
     for (const one of lanes.values()) one.panels.rest(!clock.playing && !live);
