@@ -31,6 +31,9 @@ FAMILIES = {
 }
 """The families of drafters in words, in the order in which they are listed."""
 
+FIRST = ("auto", "chain", "dyspec", "prompt_lookup", "eagle")
+"""The drafters that the menu lists first, under "To begin with", and not again in their families."""
+
 COLD, WARM = Sampling(), Sampling(temperature=1.0)
 
 
@@ -38,6 +41,7 @@ def offer() -> dict:
     """Return all data that the browser needs to draw the controls of a drafter and its rule; it is sent once."""
     return {
         "families": FAMILIES,
+        "first": FIRST,
         "drafters": drafter_menu(),
         "rules": rule_menu(),
         "models": [name for name in families() if name],

@@ -20,13 +20,16 @@ function measured({ new_tokens: written, target_passes: passes, tokens_per_step:
 }
 
 /** What a lossy method costs on held-out prompts, beside plain decoding. */
-function priced({ texts, exact, bits_per_byte: bits, plain_bits_per_byte: plain }) {
-  const share = bits / plain, likelier = share < 0.95 ? "likelier than those, and so less varied"
-    : share > 1.05 ? "less likely than those" : "about as likely as those";
-  return [el("strong", { text: `${Math.round((1 - exact) * 100)} % of ${texts} texts` }),
-    " are others than those of plain decoding. ",
-    `The target finds them ${likelier}: ${bits.toFixed(2)} bits a byte of text against ${plain.toFixed(2)} ` +
-      "(fewer bits mean a likelier text)."];
+function priced({ texts, exact, temperature, bits_per_byte: bits, plain_bits_per_byte: plain }) {
+  const share = bits / plain, others = Math.round((1 - exact) * texts);
+  const taste = share < 0.95 ? "Its texts vary less: they keep closer to what the target finds likely."
+    : share > 1.05 ? "The target finds its texts less likely than those of plain decoding."
+    : "The target finds its texts about as likely as those of plain decoding.";
+  return [el("strong", { text: `${others} of ${texts} texts` }),
+    ` ${others === 1 ? "differs" : "differ"} from those of plain decoding, at temperature ${temperature}` +
+      `${temperature ? ", where chance alone makes texts differ, too" : ""}. `,
+    el("span", { text: taste, title: `Bits per byte of text, by the target: ${bits.toFixed(2)}; plain decoding: ` +
+      `${plain.toFixed(2)}. Fewer bits mean a likelier text.` })];
 }
 
 /** What an open card shows below its line. */

@@ -2,11 +2,12 @@
 /** @import { Offer } from "./types.d.ts" */
 
 /**
- * {drafters, rules, families}, by key; models: the names of the families of models, chat: of those that converse;
- * machines, engines: what Tune offers.
+ * {drafters, rules, families}, by key; first: the drafters to begin with; models: the names of the families of models,
+ * chat: of those that converse; machines, engines: what Tune offers.
  * @type {Offer}
  */
-export const offer = { drafters: {}, rules: {}, families: {}, models: [], chat: [], machines: [], engines: [] };
+export const offer = { drafters: {}, rules: {}, families: {}, first: [], models: [], chat: [], machines: [],
+  engines: [] };
 
 /**
  * Take over what the server offers; once, before anything is built.

@@ -89,10 +89,14 @@ export function optionControls(declared, values, changed, mark) {
   function draw() {
     const why = new Map(declared.map((option) => [option, stopped(option, declared, values, temperature)]));
     for (const [option, element] of controls) element.hidden = why.get(option) !== null;
-    const names = (reason) => declared.filter((option) => why.get(option) === reason).map(nameOf).join(", ");
-    const said = [["hot", "Not at this temperature, only at 0"], ["cold", "Not at temperature 0, only above"]];
-    idle.textContent = said.filter(([reason]) => names(reason)).map(([reason, words]) => `${words}: ${names(reason)}.`)
-      .join(" ");
+    const names = (reason) => declared.filter((option) => why.get(option) === reason)
+      .map((option) => `“${nameOf(option)}”`);
+    const told = (found, where) => (found.length === 1
+      ? `The option ${found[0]} works only ${where}, so it is not shown now.`
+      : `The options ${found.join(", ")} work only ${where}, so they are not shown now.`);
+    idle.textContent = [["hot", "at temperature 0"], ["cold", "above temperature 0"]]
+      .map(([reason, where]) => [names(reason), where]).filter(([found]) => found.length)
+      .map(([found, where]) => told(found, where)).join(" ");
     const shown = folded.filter((element) => !element.hidden).length;
     fold.hidden = !shown;
     summary.textContent = `Advanced (${shown})`;

@@ -7,6 +7,7 @@ import { plainWords, holds } from "./search.js";
 import { clamp, el, freshId, setAttributes } from "../../viz/web/base.js";
 
 const PAGE = 8;          // options that Page Up and Page Down pass over
+const FIRST = "To begin with";
 const ROOM = 240;        // px that the list wants below the field; with less, it opens above where there is more
 
 /** An entry's distance from the words: 0 where words of its name or key begin so, 1 or 2 elsewhere, else Infinity. */
@@ -62,10 +63,12 @@ export function makePicker({ id = null, classes = "", label = "", name = null },
   /** Make the options when the list is opened for the first time, and again for other models. */
   function build() {
     if (entries) return;
-    entries = Object.keys(drafters).map(entry);
-    const order = [...Object.values(families), ...entries.map((one) => one.family)];
+    const here = offer.first.filter((key) => drafters[key]);
+    entries = [...new Set([...here, ...Object.keys(drafters)])].map(entry);
+    const group = ({ key, family }) => (here.includes(key) ? FIRST : family);
+    const order = [FIRST, ...Object.values(families), ...entries.map(group)];
     for (const family of new Set(order)) {
-      const members = entries.filter((one) => one.family === family);
+      const members = entries.filter((one) => group(one) === family);
       if (!members.length) continue;
       const head = el("div", { class: "pg-picker-family", role: "presentation", id: freshId("family"), text: family });
       list.append(el("div", { role: "group", "aria-labelledby": head.id }, head, ...members.map((one) => one.option)));

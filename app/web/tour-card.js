@@ -59,6 +59,7 @@ export function tourCard(words, hooks) {
       text.textContent = told.text;
       ask.textContent = (fingers() && told.fingers) || told.ask || "";
       back.hidden = number === 1;
+      next.textContent = number === words.stops.length ? "Done" : "Next";
       next.hidden = there.hidden = number === null;
       close.textContent = number === null ? "Close" : "End tour";
       setAttributes(card, { "data-done": null });

@@ -60,6 +60,8 @@ export interface Offer {
   drafters: Record<string, OfferedDrafter>;
   rules: Record<string, { title: string; summary: string; options: Option[]; learns: boolean }>;
   families: Record<string, string>;
+  /** The keys of the drafters that the menu lists first. */
+  first: string[];
   models: string[];
   chat: string[];
   /** Of Tune: machines for estimates, and engines that take a setting, with their names. */

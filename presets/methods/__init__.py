@@ -36,7 +36,7 @@ class Card:
     example, if the card brings it. figure: exhibits on the card, or []. drawn_by: the module whose ``measured`` and
     ``exhibits`` make the figure. loses: one sentence that says why the method saves no time on the embedded models, or
     "". measured: figures of the example's run, or those that a recipe printed of its part; {} until they are measured. price: the costs of a
-    lossy method, see ``engine.trace.price.Price``; {} until they are measured.
+    lossy method, see ``engine.trace.price.Price``, and the temperature of its texts; {} until they are measured.
     """
 
     key: str

@@ -52,7 +52,8 @@ def measure_prices(keys: Sequence[str]) -> dict[str, Price]:
         costs[key] = price(target, *read)
     print(table(costs, [card.key for card in chosen if card.key not in able]))
     for key, cost in costs.items():
-        beside_card(key, PRICE).write_text(json.dumps(_rounded(cost), indent=1) + "\n", "utf-8")
+        told = {"temperature": able[key].temperature, **_rounded(cost)}
+        beside_card(key, PRICE).write_text(json.dumps(told, indent=1) + "\n", "utf-8")
     return costs
 
 

@@ -8,6 +8,7 @@ from app import menu, theme
 from app.controls import request
 from app.link import read
 from engine.core.options import Option
+from engine.methods import drafters
 from engine.methods.none.drafter import NoDrafter
 from engine.parts.loading import ModelPaths
 from engine.rules.rejection import Rejection
@@ -209,10 +210,33 @@ def test_the_list_has_groups_and_says_what_is_exact_and_what_is_missing(light, m
     assert value(light)["drafter"] == "oak"
 
 
+def test_some_drafters_stand_first(tabs, many):
+    page = bare_page(tabs.open(), {**many, "first": ["willow", "absent", "ash"]})
+    mount(page, drafter="ash")
+    field = page.get_by_role("combobox", name="Drafter")
+    field.click()
+    keys = page.locator("[role=option]").evaluate_all("all => all.map(o => o.dataset.key)")
+    assert keys[:2] == ["willow", "ash"] and len(keys) == len(set(keys)) == len(NAMES)
+    top = page.locator("[role=listbox] [role=group]").first
+    assert top.locator("[role=presentation]").inner_text().lower() == "to begin with"
+    assert top.locator("[role=option]").count() == 2
+    assert page.locator("[role=listbox]").evaluate("list => list.scrollTop") == 0
+    assert active(page) == "ash"
+    page.keyboard.type("willow")
+    assert active(page) == "willow"
+    tabs.close(page)
+
+
+def test_those_to_begin_with_are_drafters():
+    assert set(menu.FIRST) <= set(drafters())
+
+
 def test_only_what_does_something_is_shown(light):
     mount(light)
     assert shown(light) == ["length", "mode", "frost"]
-    assert light.locator(".pg-idle").first.inner_text() == "Not at temperature 0, only above: heat."
+    assert light.locator(".pg-idle").first.inner_text() == (
+        "The option “heat” works only above temperature 0, so it is not shown now."
+    )
     light.get_by_label("mode").select_option("slow")
     assert shown(light) == ["length", "mode", "patience", "frost"]
     light.get_by_label("patience").fill("5")

@@ -70,6 +70,7 @@ def test_the_command_prints_and_keeps_them(monkeypatch, tmp_path, capsys):
     (row,) = (line.split() for line in told.splitlines() if line.startswith("bild"))
     assert float(row[1]) == pytest.approx(kept["tokens_per_step"], abs=0.006)
     assert kept["divergence"] > 0 and kept["tokens_per_step"] > 1
+    assert kept["temperature"] == 0
     assert main(["price", "chain"]) == 2
 
 

@@ -57,6 +57,8 @@ def test_four_lanes_are_drawn_and_seek_on_one_axis(race):
     page.keyboard.press("ArrowRight")
     assert page.evaluate("view.milliseconds") > 0
     assert page.locator(".ds-outcome tbody tr").count() == 4
+    assert not page.locator(".ds-same").inner_text(), "no verdict before the end"
+    page.evaluate("view.seek(1e9)")
     assert page.locator(".ds-same").inner_text()
 
 
@@ -193,6 +195,48 @@ def test_one_string_for_all_lanes_live(race):
     until(page, "[...document.querySelectorAll('.tree')].every(t => t.dataset.state === 'done')")
     tokens = page.locator("[data-lane='none'] .text [data-index]").count()
     assert tokens == 20
+
+
+def test_the_result_waits_for_the_lanes(race):
+    """While the lanes are drawn, the table counts what they show; the verdict stands once they are at their end."""
+    page, _ = race()
+    shown = """() => ({ verdict: getComputedStyle(document.querySelector('.ds-verdict')).visibility,
+      passes: [...document.querySelectorAll('.ds-outcome tbody td:nth-child(5)')].map((cell) => cell.textContent),
+      lanes: [...document.querySelectorAll('.ds-lane-numbers')].map((one) => one.textContent.match(/ in (\\d+)/)?.[1]) })"""
+    seen = page.evaluate(
+        """async (shown) => {
+          const seen = [], look = eval(shown), part = {};
+          const cut = (more) => { for (const [lane, text] of Object.entries(lanes)) part[lane] = more(text); return part; };
+          const frame = () => new Promise(requestAnimationFrame);
+          view.setState('running');
+          view.feed(cut((text) => text.split('\\n').slice(0, 8).join('\\n') + '\\n'));
+          for (let i = 0; i < 3; i++) { await frame(); await frame(); seen.push(look()); }
+          view.feed(cut((text) => text));
+          seen.push(look());
+          return seen;
+        }""",
+        shown,
+    )
+    for one in seen[:-1]:
+        assert one["passes"] == one["lanes"] != []
+    assert [one["verdict"] for one in seen] == ["hidden"] * 3 + ["visible"]
+    assert seen[-1]["lanes"] == ["20", "12", "9", "14"]
+    page.evaluate("view.seek(view.milliseconds / 2)")
+    assert page.evaluate(shown)["verdict"] == "hidden"
+
+
+def test_no_drafter_pays(race):
+    page, _ = race()
+    page.evaluate(
+        """() => {
+          const slow = (text, speed) => text.replace(/"tokens_per_second":[^,}]*/, `"tokens_per_second":${speed}`);
+          view.feed({none: slow(lanes.none, 100), chain: slow(lanes.chain, 95.4)});
+        }"""
+    )
+    said = page.locator(".ds-winner").inner_text()
+    assert said.startswith(
+        "Is it faster? No: the best of the drafters, toy, is about as fast (0.95×)."
+    )
 
 
 def test_axe_finds_nothing(race):

@@ -40,7 +40,7 @@ export function mountCompare(element, options) {
   const glossary = makeGlossary(root), splitter = laneSplitter(), lanes = new Map();
   const held = el("div", { class: "ds-lanes" }), note = el("p", { class: "ds-message", role: "status", hidden: true });
   const outcome = makeOutcome(glossary), cover = el("div", { class: "ds-cover" });
-  let live = false, asked = "idle", outcomeKey = "", ran = false;
+  let live = false, asked = "idle", outcomeKey = "", countKey = "", ran = false;
 
   const end = () => Math.max(0, ...[...lanes.values()].map((one) => one.model.milliseconds));
   const clock = raceClock({ end, tick: () => draw() });
@@ -116,10 +116,14 @@ export function mountCompare(element, options) {
     /** @type {[string, Model][]} */
     const list = [...lanes.values()].map((one) => [one.name, one.model]);
     const key = list.map(([, m]) => `${m.steps.length}${m.summary ? "!" : ""}`).join();
+    const shown = [...lanes.values()].map((one) => one.drawn + 1);
+    if (countKey !== `${key} ${shown}`) { countKey = `${key} ${shown}`; outcome.count(list, shown); }
     const former = ran && asked === "running";          // a race is asked for, and the one before still on the screen
     setAttributes(root, { "data-former": former });
     outcome.element.hidden = !list.length || !options.outcome || former;
-    outcome.verdict.hidden = outcome.element.hidden || clock.playing;    // no result before its time
+    outcome.verdict.hidden = outcome.element.hidden || clock.playing;
+    // no result before its time: the lanes show the end first
+    setAttributes(outcome.verdict, { "data-early": live || clock.playing || clock.ms < length });
     for (const one of lanes.values()) one.panels.rest(!clock.playing && !live);
     writeText(word, clock.playing ? `Replayed, ${RACE_PACES[clock.named][0]}; the times are real.` : "");
     if (key !== outcomeKey) {
@@ -134,7 +138,7 @@ export function mountCompare(element, options) {
     for (const one of lanes.values()) one.panels.destroy();
     lanes.clear();
     held.replaceChildren();
-    outcomeKey = "";
+    outcomeKey = countKey = "";
     clock.stop(); clock.ms = 0;
     live = asked === "running";
     names.forEach(open);
@@ -170,7 +174,8 @@ export function mountCompare(element, options) {
           clock.seek(end());
       }
       if (lanes.size) ran = false;
-      ask();
+      // the last line has come: the lanes go to their end in the frame in which the page says so
+      if (live && whole) { live = false; clock.ms = end(); ask.now(); } else ask();
     },
     setState(next, message, name) {
       note.textContent = message ? String(message) : "";

@@ -2,23 +2,27 @@
 /** @import { Drafter } from "./types.d.ts" */
 /** @import { Glossary, Model } from "./view-types.d.ts" */
 import { el, setAttributes, writeText } from "./base.js";
-import { answer } from "./speed.js";
 import { exactnessOf, isExact, isPlainRun } from "./trace.js";
 import { duration, oneLine, plural, quote, visible } from "./words.js";
 
-/** @param {Model} model */
-export function laneNumbers(model) {
-  const { summary } = model, spent = { draft: 0, verify: 0 };
-  for (const step of model.steps) {
+/**
+ * A lane in numbers, after its first `shown` steps.
+ * @type {(model: Model, shown?: number) => any}
+ */
+export function laneNumbers(model, shown = model.steps.length) {
+  const steps = model.steps.slice(0, shown), last = steps.at(-1), spent = { draft: 0, verify: 0 };
+  const summary = steps.length === model.steps.length ? model.summary : null;
+  const tokens = last ? last.view.firstIndex + last.view.tokens : 0;
+  const milliseconds = last ? last.view.start + last.view.total : 0;
+  for (const step of steps) {
     spent.draft += (step.milliseconds && step.milliseconds.draft) || 0;
     spent.verify += (step.milliseconds && step.milliseconds.verify) || 0;
   }
   return {
-    speed: summary ? summary.tokens_per_second : model.milliseconds > 0 ? (1000 * model.tokens) / model.milliseconds
-      : null,
-    mean: model.steps.length ? model.tokens / model.steps.length : null,
-    calls: summary ? summary.target_calls : model.steps.length,
-    tokens: model.tokens, steps: model.steps.length, draft: spent.draft, verify: spent.verify,
+    speed: summary ? summary.tokens_per_second : milliseconds > 0 ? (1000 * tokens) / milliseconds : null,
+    mean: steps.length ? tokens / steps.length : null,
+    calls: summary ? summary.target_calls : last ? last.view.passes : 0,
+    tokens, steps: steps.length, draft: spent.draft, verify: spent.verify,
     drafts: !isPlainRun(model.run),
   };
 }
@@ -153,9 +157,9 @@ function winnerOf(lanes, titles) {
   const plain = over.find(([, model]) => isPlain(model)), [name, { summary }] = best;
   const second = over.filter((one) => one !== best).reduce((a, b) => (speed(b) > speed(a) ? b : a));
   if (plain === best) {
-    const ratio = speed(second) / speed(plain);
-    return `Is it faster? ${answer({ ratio, low: ratio, high: ratio })}, by the best of the drafters, ` +
-      `${titles.get(second[0])}. None was worth its work here.`;
+    const ratio = speed(second) / speed(plain), told = `${ratio.toFixed(2)}×`;
+    return `Is it faster? No: the best of the drafters, ${titles.get(second[0])}, ` +
+      `${ratio > 0.95 ? `is about as fast (${told})` : `reaches ${told} the speed`}. None was worth its work here.`;
   }
   const passes =
     `${plural(summary.new_tokens, "token")} in ${plural(summary.target_calls, "pass", "passes")} of the target`;
@@ -185,8 +189,12 @@ export function makeOutcome(glossary) {
       writeText(winner, winnerOf(lanes, titles));
       writeText(line, `${verdict.alike && lanes.every(([, model]) => model.summary) ? "✓ " : ""}${verdict.text}`);
       setAttributes(line, { "data-alike": verdict.alike });
-      const plain = lanes.find(([, model]) => isPlain(model)), base = plain ? laneNumbers(plain[1]).speed : null;
-      const rows = lanes.map(([name, model]) => [name, laneNumbers(model)]);
+      return verdict;
+    },
+    /** The table, as far as the lanes have come: shown holds the number of steps that each of them shows. */
+    count(lanes, shown) {
+      const titles = laneTitles(lanes), rows = lanes.map(([name, model], i) => [name, laneNumbers(model, shown[i])]);
+      const plain = lanes.findIndex(([, model]) => isPlain(model)), base = plain < 0 ? null : rows[plain][1].speed;
       const best = Math.max(...rows.map(([, n]) => n.speed || 0));
       while (body.rows.length > rows.length) body.lastChild.remove();
       while (body.rows.length < rows.length)
@@ -199,7 +207,6 @@ export function makeOutcome(glossary) {
         setAttributes(body.rows[i], { "data-best": n.speed > 0 && n.speed === best });
         cells.forEach((text, k) => writeText(body.rows[i].cells[k], text));
       });
-      return verdict;
     },
   };
 }

@@ -11,11 +11,11 @@ const APART = 0.07;   // share by which a step's costs may contradict the measur
 const strays = (low, high) => high > 1.5 * low;
 
 /**
- * The answer in words; the same as in Compare. ratio: plain decoding's time, divided by that of the run; low, high: its
+ * The answer in words. ratio: plain decoding's time, divided by that of the run; low, high: its
  * range.
  * @type {(speed: { ratio: number, low: number, high: number }) => string}
  */
-export function answer({ ratio, low, high }) {
+function answer({ ratio, low, high }) {
   if (low < 0.95 && high > 1.05) return `Unclear, the machine is busy: ${times(ratio)}`;
   const told = `${strays(low, high) ? "about " : ""}${times(ratio)}`;
   if (ratio >= 1.05) return `Yes: ${told} as fast`;
