@@ -56,6 +56,7 @@ def test_it_opens_on_a_finished_race_that_plays_and_explains_itself(visit):
     page.wait_for_function("document.querySelectorAll('[data-lane] .text [data-index]').length > 9")
     asked = len(visitor.requests)
     page.get_by_role("button", name="End of the race").click()
+    page.wait_for_selector(".ds-verdict:not([data-early])")
     assert lanes(page) == LANES
     assert page.locator(".ds-outcome tbody tr").count() == len(LANES)
     summaries = {entry["lane"]: entry for entry in entries(page, "summary")}

@@ -34,7 +34,7 @@ def test_the_answer_its_reason_and_the_projection(script):
         "On a GPU",
         "2.5×, projected for NVIDIA L4",
     ]
-    assert why == "Why: 1.2 ms guessing + 3.8 checking give 4.2 tokens; plain takes 7.9 for them."
+    assert why == "Why: 4.2 tokens take 1.2 ms guessing + 3.8 checking; plain takes 7.9 ms."
     _, _, why, _ = script.evaluate(DRAW, [{**SPEED, "machine": "Intel Xeon"}, False])
     assert why.endswith("Recorded on Intel Xeon.")
 

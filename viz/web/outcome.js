@@ -162,12 +162,12 @@ function winnerOf(lanes, titles) {
       `${ratio > 0.95 ? `is about as fast (${told})` : `reaches ${told} the speed`}. None was worth its work here.`;
   }
   const passes =
-    `${plural(summary.new_tokens, "token")} in ${plural(summary.target_calls, "pass", "passes")} of the target`;
+    `${plural(summary.new_tokens, "token")} in ${plural(summary.target_calls, "pass", "passes")}`;
   const other = plain || second, ratio = (speed(best) / speed(other)).toFixed(1);
   const beside = plain ? "plain decoding" : titles.get(second[0]);
   return `Fastest: ${titles.get(name)}, ${ratio} times as fast as ${beside}: ` +
     `${passes}${plain ? ` instead of ${summary.new_tokens}` : ""}. ` +
-    "Each lane ran once, so a close race may end otherwise the next time.";
+    "Each lane ran once; close races may end otherwise.";
 }
 
 /** @param {Glossary} glossary */

@@ -31,8 +31,8 @@ const rounded = (milliseconds) => milliseconds.toFixed(milliseconds < 100 ? 1 : 
  */
 function reason({ verify, one, draft, machine, low, high, ratio }, gain) {
   const rough = strays(low, high) || Math.abs((one * gain) / (draft + verify) / ratio - 1) > APART;
-  return `Why${rough ? ", roughly" : ""}: ${rounded(draft)} ms guessing + ${rounded(verify)} checking give ` +
-    `${gain.toFixed(1)} tokens; plain takes ${rounded(one * gain)} for them.` +
+  return `Why${rough ? ", roughly" : ""}: ${gain.toFixed(1)} tokens take ${rounded(draft)} ms guessing + ` +
+    `${rounded(verify)} checking; plain takes ${rounded(one * gain)} ms.` +
     `${machine ? ` Recorded on ${shorten(machine, 24)}.` : ""}`;
 }
 
