@@ -127,14 +127,15 @@ def read_setting(answer: Mapping, lines: list[Mapping], name: str) -> Recommende
         off_above=None if off is None else int(off),
         positions=_positions(counted),
         drafted=_drafted(counted),
-        ratio=_ratio(answer.get("ratio")),
+        ratio=_positive(answer.get("ratio")),
         models=" with ".join(filter(None, (_sized(about, role) for role in ("target", "draft")))),
         tried=_tried(lines, answer, options),
     )
 
 
-def _ratio(value: object) -> float | None:
-    number = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e13
+def _positive(value: object, below: float = 1e9) -> float | None:
+    """The value as a float; None unless it is a number between 0 and ``below``."""
+    number = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < below
     return float(value) if number else None
 
 
@@ -145,7 +146,7 @@ def _tried(lines: list[Mapping], answer: Mapping, options: Mapping) -> dict[int,
     for line in lines:
         same = all(line.get(name) == answer[name] for name in ("drafter", "verifier"))
         same &= answer["drafter"] == "chain" or (line.get("options") or {}) == options
-        ratio, size = _ratio(line.get("ratio")), line.get("size")
+        ratio, size = _positive(line.get("ratio")), line.get("size")
         if line.get("kind") == "setting" and line.get("texts") == 1 and same and ratio:
             how = "checked by running it"
             if line.get("checked") is None:
@@ -157,7 +158,7 @@ def _tried(lines: list[Mapping], answer: Mapping, options: Mapping) -> dict[int,
 
 def _sized(about: Mapping, role: str) -> str:
     """A model's name and its number of parameters; "" if there is no such model."""
-    name, count = _name(about, role), _ratio((about.get(role) or {}).get("parameters"))
+    name, count = _name(about, role), _positive((about.get(role) or {}).get("parameters"), 1e13)
     return f"{name} ({count / 1e6:,.1f} M)" if name and count else name
 
 

@@ -38,7 +38,7 @@ def test_the_speed_is_answered_and_measured_beside_the_run_and_the_mean_tree_com
     tick.wait_for()
     trace = read_trace(trace_text("edit-lookup"))
     gain = sum(len(step["output"]["tokens"]) for step in trace.steps) / len(trace.steps)
-    why.get_by_text(f"for {gain:.1f} tokens").wait_for()
+    why.get_by_text(f"{gain:.1f} tokens take").wait_for()
     visitor.pick("dyspec")
     visitor.set_number("max_new_tokens", 16)
     assert visitor.run() == "done"
