@@ -2,6 +2,7 @@
 /** @import { Drafter } from "./types.d.ts" */
 /** @import { Glossary, Model } from "./view-types.d.ts" */
 import { el, setAttributes, writeText } from "./base.js";
+import { FASTER } from "./speed.js";
 import { exactnessOf, isExact, isPlainRun } from "./trace.js";
 import { duration, oneLine, plural, quote, visible } from "./words.js";
 
@@ -156,9 +157,10 @@ function winnerOf(lanes, titles) {
   const best = over.reduce((a, b) => (speed(b) > speed(a) ? b : a));
   const plain = over.find(([, model]) => isPlain(model)), [name, { summary }] = best;
   const second = over.filter((one) => one !== best).reduce((a, b) => (speed(b) > speed(a) ? b : a));
-  if (plain === best) {
-    const ratio = speed(second) / speed(plain), told = `${ratio.toFixed(2)}×`;
-    return `Is it faster? No: the best of the drafters, ${titles.get(second[0])}, ` +
+  const drafting = plain === best ? second : best;
+  if (plain && speed(drafting) < FASTER * speed(plain)) {
+    const ratio = speed(drafting) / speed(plain), told = `${ratio.toFixed(2)}×`;
+    return `Is it faster? No: the best of the drafters, ${titles.get(drafting[0])}, ` +
       `${ratio > 0.95 ? `is about as fast (${told})` : `reaches ${told} the speed`}. None was worth its work here.`;
   }
   const passes =

@@ -3,6 +3,8 @@
 import { el, setAttributes, writeText } from "./base.js";
 import { shorten } from "./words.js";
 
+/** From this multiple of plain decoding's speed on, a run is called faster; less is within the noise. */
+export const FASTER = 1.05;
 const times = (ratio, digits = 2) => `${ratio.toFixed(digits)}×`;
 
 const APART = 0.07;   // share by which a step's costs may contradict the measured ratio without a word
@@ -18,7 +20,7 @@ const strays = (low, high) => high > 1.5 * low;
 function answer({ ratio, low, high }) {
   if (low < 0.95 && high > 1.05) return `Unclear, the machine is busy: ${times(ratio)}`;
   const told = `${strays(low, high) ? "about " : ""}${times(ratio)}`;
-  if (ratio >= 1.05) return `Yes: ${told} as fast`;
+  if (ratio >= FASTER) return `Yes: ${told} as fast`;
   return ratio > 0.95 ? "No: just as fast" : `No: ${told} the speed`;
 }
 
