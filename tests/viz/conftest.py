@@ -9,6 +9,10 @@ from tests.viz.tables import results
 from viz.bundle import WEB, bundle_css
 from viz.export import page as exported
 
+SMALLEST = """Math.min(...[...document.querySelectorAll('.ds-tree .ds-label')].filter((one) => one.getClientRects().length)
+  .map((one) => parseFloat(one.getAttribute('font-size')) * one.getCTM().a))"""
+"""The size of the smallest word of a tree, in px."""
+
 
 def until(page, condition: str, seconds: float = 60) -> None:
     """Wait until a JavaScript expression is true. (Playwright's own way needs a lax CSP.)"""

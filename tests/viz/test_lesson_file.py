@@ -7,7 +7,7 @@ import pytest
 
 from tests.axe import violations, violations_in_both_schemes
 from tests.viz.builder import Toy
-from tests.viz.conftest import until
+from tests.viz.conftest import SMALLEST, until
 from viz.lesson import page as lesson_page
 
 CLAIM = {"kind": "claim", "text": ["It is so."], "example": "toy"}
@@ -30,10 +30,6 @@ LESSON |= {"screens": [{"id": "one", "title": "One", "text": TEXT, "stage": RULE
 LESSON |= {"teacher": [{"t": "p", "c": ["Ask."]}], "goals": ["See."], "reading": []}
 LESSON |= {"symbols": {"p": "The target’s probability."}, "examples": [], "races": []}
 TOY = {"lesson": LESSON}
-
-SMALLEST = """Math.min(...[...document.querySelectorAll('.ds-tree .ds-label')].filter((one) => one.getClientRects().length)
-  .map((one) => parseFloat(one.getAttribute('font-size')) * one.getCTM().a))"""
-"""The size of the smallest word of a tree, in px."""
 
 
 @pytest.fixture

@@ -5,10 +5,9 @@ import pytest
 from engine.trace import read_trace
 from presets import trace_text
 from tests.viz.builder import Toy
+from tests.viz.conftest import SMALLEST
 
 SCALE = "document.querySelector('#tree [data-root]').getCTM().a.toFixed(4)"
-SMALLEST = """Math.min(...[...document.querySelectorAll('#tree .ds-label')].filter((one) => one.getClientRects().length)
-  .map((one) => parseFloat(one.getAttribute('font-size')) * one.getCTM().a))"""
 STEPS = (
     "Array.from({length: view.model.steps.length}, (_, i) => { view.goto(i); return [%s, %s]; })"
 )

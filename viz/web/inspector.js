@@ -4,9 +4,8 @@
 import { clamp, el, setAttributes, svgEl } from "./base.js";
 import { chipSize, makeChip } from "./chip.js";
 import { patchIcon, patchOf } from "./picture.js";
-import { sentenceOf } from "./sentence.js";
+import { refusalsAt, sentenceOf } from "./sentence.js";
 import { judging, proposal, sourceWords } from "./step-words.js";
-import { wasKept } from "./trace.js";
 import { mendTree } from "./tree-places.js";
 import { prob, shorten, visible } from "./words.js";
 
@@ -56,8 +55,7 @@ function ruler(judgement, glossary) {
 
 /** What the column of the residual holds: what is left after all refusals, beside the first of them, too. */
 function leftOver(step, place) {
-  const refused = step.judgements.filter((one) => step.nodes.parent[one.node] === place && !wasKept(one)).length;
-  const refusals = refused > 1 ? `all ${refused} refusals` : "the refusal";
+  const { length } = refusalsAt(step, place), refusals = length > 1 ? `all ${length} refusals` : "the refusal";
   return `residual: what ${refusals} in this place left of p, scaled to sum to 1`;
 }
 

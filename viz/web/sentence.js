@@ -61,8 +61,11 @@ function tossed(step, node, judgement, earlier) {
   return `${ours} ${toldQ}, p only ${toldP}, so it was to be kept with probability ${prob(accept)}; ${fell}`;
 }
 
-/** The refusals at a place of the walk, in order; before: only those before this judgement. */
-const refusalsAt = (step, parent, before = Infinity) => step.judgements.slice(0, before)
+/**
+ * The refusals at a place of the walk, in order; before: only those before this judgement.
+ * @type {(step: Step, parent: number, before?: number) => Step["judgements"]}
+ */
+export const refusalsAt = (step, parent, before = Infinity) => step.judgements.slice(0, before)
   .filter((j) => step.nodes.parent[j.node] === parent && !wasKept(j));
 
 /** Whether a token was kept with the chance p ÷ q (1 where p is larger). */
