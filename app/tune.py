@@ -28,11 +28,12 @@ from app.parts import (
     tell_controls,
 )
 from app.settings import LIMITS
-from app.tune_files import tune_estimate, tune_export, tune_five, tune_import
+from app.tune_files import tune_earlier, tune_estimate, tune_export, tune_five, tune_import
 from app.tuning import TAB, WORDS, tuning_job
+from presets.tuning import NEW_TOKENS
 
 FIELDS = ("prompts", *RANGES, "models")
-FIRST = {"max_new_tokens": 48}
+FIRST = {"max_new_tokens": NEW_TOKENS}
 PROMPTS = json.dumps({"source": "ours", "kinds": list(WORDS), "text": "", "name": "", "all": False})
 
 
@@ -64,7 +65,7 @@ class Tune:
         self.tools = html(
             "DraftscopePage.tuneTools({element: element.querySelector('.pg-mount'), props, trigger, "
             "server}); /* events: 'link' 'moved' */",
-            server_functions=[tune_export, tune_import, tune_estimate, tune_five],
+            server_functions=[tune_earlier, tune_export, tune_import, tune_estimate, tune_five],
             limit=LIMITS.trace_bytes,
             elem_id="tune-tools",
         )

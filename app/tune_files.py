@@ -21,7 +21,7 @@ from engine.printable import one_line
 from engine.tune.cost_table import CostTable
 from engine.tune.other_machines import Sizes, estimates, pasted
 from engine.tune.resuming import resumed
-from presets.tuning import machine_named
+from presets.tuning import earlier_tuning, machine_named
 
 NAME = "This record"
 ESTIMATED = 12
@@ -47,6 +47,12 @@ def in_a_sentence(work: Answer) -> Answer:
             return {"error": "That could not be read; it is not as this page writes it."}
 
     return answered
+
+
+@in_a_sentence
+def tune_earlier(asked: Mapping) -> dict:
+    """Return the record of a tuning that was made earlier, with which the tab opens: {"lines"}. asked: {}."""
+    return {"lines": earlier_tuning()}
 
 
 @in_a_sentence

@@ -17,18 +17,10 @@ from engine.tune.candidates import worth_trying
 from engine.tune.prompt_sample import PromptText, Sample, prompts_in
 from engine.tune.tuning import Tuning
 from engine.tune.tuning_request import TuningRequest
-from presets import prompts
-from presets.families import converses
 from presets.fetched import check_there
-from presets.listed import KINDS, TURNS
+from presets.tuning import TEXTS, USUAL, first_prompts
 
 TAB = "tune"
-OURS = 3
-"""How many of this page's prompts of each kind a tuning takes."""
-USUAL = ("chain", "dyspec", "prompt_lookup", "suffix", "eagle", "dflash")
-"""The drafters that are tried unless a visitor wants all: one of each sort, most of them known to serving engines."""
-TEXTS = (1, 2, 4, 8)
-"""Numbers of texts that share a pass. A pass over more texts would hold up other visitors for long."""
 EVERY = 5.0
 """Seconds between two answers while the tuning still measures."""
 FEWEST = 3
@@ -108,7 +100,7 @@ def sample(given: object, models: str, seed: int, limits: Limits = LIMITS) -> Sa
     if not fits:
         raise UserError("The prompts could not be read; choose them again.")
     if source == "ours":
-        return Sample.of(_of_this_page(kinds, models), seed, limits.tune_prompts)
+        return Sample.of(first_prompts(models, kinds), seed, limits.tune_prompts)
     if len(said.encode("utf-8", "replace")) > limits.tune_bytes:
         raise UserError(
             f"The prompts take more than {limits.tune_kilobytes:,} kB, the most that this page reads; "
@@ -124,14 +116,6 @@ def sample(given: object, models: str, seed: int, limits: Limits = LIMITS) -> Sa
                 f"{limits.prompt_characters:,}."
             )
     return Sample.of(texts, seed, limits.tune_prompts)
-
-
-def _of_this_page(kinds: list, models: str) -> Iterator[PromptText]:
-    """Yield the first OURS prompts of each named kind, or of all kinds if none is named. A family that converses gets
-    user turns instead."""
-    available = TURNS if converses(models) else KINDS
-    for kind in [name for name in available if name in kinds] or available:
-        yield from (PromptText(entry["prompt"], kind) for entry in prompts(kind)[:OURS])
 
 
 def pasted(said: str) -> Iterator[PromptText]:

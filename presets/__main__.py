@@ -4,7 +4,7 @@
 ``methods [KEY ...]`` records the examples and the figures of method cards. ``price [KEY ...]`` measures the costs of
 lossy methods. ``experts`` measures the passes of the targets with experts, on one thread; a quiet machine is best.
 ``real`` fetches the targets that are not in the repository. ``speed [NAME ...]`` compares examples with plain decoding
-on this machine, their speeds and their texts. ``check`` checks each "look for" and each claim of a lesson.
+on this machine, their speeds and their texts. ``tuning`` measures the answer with which Tune opens. ``check`` checks each "look for" and each claim of a lesson.
 ``prompts NAME [WORKLOAD]`` finds the prompts of a workload with which an example shows what it promises.
 """
 
@@ -22,6 +22,7 @@ from presets.lessons.claims import untrue_claims
 from presets.methods.measuring import measure
 from presets.methods.pricing import measure_prices
 from presets.recording import lane_requests, record, request_of
+from presets.tuning import record_tuning
 
 
 def main(arguments: list[str]) -> int:
@@ -41,6 +42,8 @@ def main(arguments: list[str]) -> int:
             fetch_all()
         elif arguments[:1] == ["speed"]:
             record_checked(arguments[1:] or trace_names())
+        elif arguments == ["tuning"]:
+            record_tuning()
         elif arguments == ["check"]:
             return report()
         else:

@@ -1,11 +1,51 @@
-"""The project's own prompts and the other machines that ``engine tune`` and the page offer for a tuning."""
+"""The project's own prompts and the other machines that ``engine tune`` and the page offer for a tuning, and the record
+of a tuning that was made earlier, with which the Tune tab opens."""
 
+import gzip
+from collections.abc import Collection, Iterator
+
+from engine.cache_folder import write_whole
 from engine.errors import UserError
-from engine.tune.prompt_sample import PromptText
-from engine.tune.tuning_request import OtherMachine
-from presets.families import converses
-from presets.listed import KINDS, TURNS, prompts
+from engine.trace.reading import to_line
+from engine.tune.prompt_sample import PromptText, Sample
+from engine.tune.tuning import Tuning
+from engine.tune.tuning_request import OtherMachine, TuningRequest
+from presets.families import converses, family
+from presets.listed import HERE, KINDS, TURNS, prompts
 from presets.machines import machines
+
+EARLIER = HERE / "traces" / "tuning.ndjson.gz"
+OF_A_KIND = 3
+"""How many of the project's prompts of each kind a tuning on the page takes."""
+USUAL = ("chain", "dyspec", "prompt_lookup", "suffix", "eagle", "dflash")
+"""The drafters that the page tries unless a visitor wants all: one of each sort, most of them known to serving
+engines."""
+TEXTS = (1, 2, 4, 8)
+"""Numbers of texts that share a pass on the page. A pass over more texts would hold up other visitors for long."""
+NEW_TOKENS = 48
+
+
+def first_prompts(models: str = "", kinds: Collection[str] = ()) -> Iterator[PromptText]:
+    """Yield the first OF_A_KIND prompts of each named kind, or of all kinds if none is named. models: the
+    name of a family; for one that converses, they are user turns."""
+    available = TURNS if converses(models) else KINDS
+    for kind in [name for name in available if name in kinds] or available:
+        yield from (PromptText(entry["prompt"], kind) for entry in prompts(kind)[:OF_A_KIND])
+
+
+def record_tuning() -> None:
+    """Make the tuning that the page's Tune tab makes with its usual settings, and keep its record in EARLIER."""
+    asked = TuningRequest(
+        family(), Sample.of(first_prompts()), USUAL, new_tokens=NEW_TOKENS, texts=TEXTS
+    )
+    head, *lines = (line for line in Tuning(asked).lines() if line["kind"] != "progress")
+    kept = [{**head, "family": "", "recorded": True}, *lines]
+    write_whole(EARLIER, gzip.compress("".join(map(to_line, kept)).encode("utf-8"), mtime=0))
+
+
+def earlier_tuning() -> str:
+    """Return the record in EARLIER: one JSON object on each line."""
+    return gzip.decompress(EARLIER.read_bytes()).decode("utf-8")
 
 
 def usual_prompts(family: str = "") -> list[PromptText]:

@@ -55,6 +55,21 @@ export const tuneHost = {
 };
 
 /**
+ * Once the tab is seen, show the tuning that was made earlier, unless there is another.
+ * @type {(element: Element) => void}
+ */
+function earlier(element) {
+  const free = () => !traceOf(ROOM) && stateOf(ROOM) === "idle";
+  const watcher = new IntersectionObserver(async ([seen]) => {
+    if (!seen.isIntersecting) return;
+    watcher.disconnect();
+    const { lines } = free() ? await server.tune_earlier({}).catch(() => ({})) : {};
+    if (lines && free()) feed(ROOM, lines);
+  }, { rootMargin: "4000px" });
+  watcher.observe(element);
+}
+
+/**
  * Save and open records, those of other engines too, and copy the link. c.props.limit: bytes of a file.
  * @type {(c: Component) => void}
  */
@@ -70,6 +85,7 @@ export function tuneTools(c) {
     "Open a record", "open-tuning", ".ndjson,.jsonl,.json,.txt,.prom,text/*", take);
   c.element.append(save, toolButton("tune-link", "Copy link", () => c.trigger("link")), line, open);
   tellLink(ROOM, say);
+  if ([...new URLSearchParams(location.search).keys()].every((key) => /^(tab|__.*)$/.test(key))) earlier(c.element);
   onMove(ROOM, (query) => c.trigger("moved", { query }));
 
   async function take(file) {

@@ -45,11 +45,11 @@ def _drawn(rule: str) -> dict[str, str]:
 
 
 REJECTION = {
-    "one_hot.kept": "{token} was proposed without a probability of its own; p gave it {p}, so it was "
+    "one_hot.kept": "{token} was picked, not drawn, so q counts as 1; p gave it {p}, so it was "
     "to be kept with probability {accept}; the coin fell at {coin}: accepted.",
-    "one_hot.sure": "{token} was proposed without a probability of its own; p gave it {p}, so it was "
+    "one_hot.sure": "{token} was picked, not drawn, so q counts as 1; p gave it {p}, so it was "
     "sure to be kept: accepted.",
-    "one_hot.refused": "{token} was proposed without a probability of its own; p gave it {p}, so it "
+    "one_hot.refused": "{token} was picked, not drawn, so q counts as 1; p gave it {p}, so it "
     "was to be kept with probability {accept}; the coin fell at {coin}: rejected.",
     "one_hot.replaced": "In its place a new token was drawn from p without the refused tokens: {final}.",
     "one_hot.recovered": "After {token} had been refused here, a new token was drawn from p without "

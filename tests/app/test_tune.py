@@ -12,10 +12,18 @@ TRACE = "DraftscopePage.trace('tune')"
 PASTED = "<img src=x onerror=alert(1)> Once upon a time\n1 + 1 ="
 
 
+def sentence(record: str) -> str:
+    """Return the sentence of a record's last line as the page shows it."""
+    return json.loads(record.splitlines()[-1])["sentence"].replace("`", "")
+
+
 @pytest.mark.journey
 def test_prompts_of_ones_own_are_measured_and_the_answer_leads_to_its_run(visit):
-    visitor = visit("/?tab=tune&n=8")
-    page = visitor.page
+    page = visit("/?tab=tune").page
+    page.get_by_text("Measured earlier").wait_for()
+    earlier = page.evaluate(TRACE)
+    assert page.inner_text("#tune-answer") == sentence(earlier)
+    page = visit("/?tab=tune&n=8").page
     page.click("#tune-more button")
     page.wait_for_function(  # until then the values of the address would replace what is typed
         "document.querySelector('#tune-max_new_tokens input')?.value === '8'"
@@ -31,7 +39,8 @@ def test_prompts_of_ones_own_are_measured_and_the_answer_leads_to_its_run(visit)
     page.locator("#tune-answer").wait_for()
     lines = [json.loads(line) for line in page.evaluate(TRACE).splitlines()]
     assert lines[0]["prompts"]["given"] == 2 and lines[0]["new_tokens"] == 8
-    assert page.inner_text("#tune-answer") == lines[-1]["sentence"].replace("`", "")
+    assert page.inner_text("#tune-answer") == sentence(page.evaluate(TRACE))
+    assert not page.get_by_text("Measured earlier").count()
     page.locator("[data-figure=acceptance-all]").wait_for()
     assert violations(page, "#rooms") == []
     page.set_viewport_size(PHONE["viewport"])

@@ -1,6 +1,7 @@
 """The things that the page tells its readers to look for are true of the runs that it shows."""
 
 import json
+import re
 
 import pytest
 
@@ -17,7 +18,8 @@ def test_every_look_for_is_true_of_its_finished_run():
 
 
 def test_every_look_for_fits_the_two_lines_that_the_page_has_for_it():
-    assert [one.name for one in presets() if len(one.look_for) > 185] == []
+    filled = {one.name: re.sub(r"\{[^}]*\}", "0.0", one.look_for) for one in presets()}
+    assert [name for name, text in filled.items() if len(text) > 143] == []
 
 
 def test_everything_that_can_be_watched_has_a_condition():

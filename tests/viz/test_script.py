@@ -186,7 +186,7 @@ def test_sentence_of_a_token_that_was_kept(script):
 def test_sentence_of_a_one_hot_proposal(script):
     step = step_of([one()], [weigh("one_hot", 0.22, 1, 0.22, 0.61)], CAT)
     assert why(script, step, 0) == (
-        "‘dog’ was proposed without a probability of its own; p gave it 0.22, so it was to be kept with "
+        "‘dog’ was picked, not drawn, so q counts as 1; p gave it 0.22, so it was to be kept with "
         "probability 0.22; the coin fell at 0.61: rejected. In its place a new token was drawn from "
         "p without the refused tokens: ‘cat’."
     )
@@ -204,6 +204,9 @@ def test_sentence_where_the_target_names_its_token(script, temperature):
     assert why(script, kept, 0, temperature).endswith("accepted.")
     final = why(script, step, "final", temperature)
     assert ("favourite" in final) == (temperature == 0) and "‘cat’ (p 0.62)" in final
+    top = [{"node": -1, "p": [[7, "cat", 0.3541], [0, "dog", 0.3517]], "q": [], "residual": []}]
+    close = step_of([one(p=0.3517)], [weigh("some", 0.0, None, 0, None)], CAT, top)
+    assert "‘cat’ (p 0.3541), not ‘dog’ (p 0.3517)" in why(script, close, 0, temperature)
 
 
 def test_sentences_of_ignored_tokens(script):

@@ -36,7 +36,7 @@ def test_the_answer_its_reason_and_the_projection(script):
     ]
     assert why == "Why: 4.2 tokens take 1.2 ms guessing + 3.8 checking; plain takes 7.9 ms."
     _, _, why, _ = script.evaluate(DRAW, [{**SPEED, "machine": "Intel Xeon"}, False])
-    assert why.endswith("Recorded on Intel Xeon.")
+    assert why.endswith("ms (on Intel Xeon).")
 
 
 @pytest.mark.parametrize(

@@ -18,26 +18,29 @@ const topP = (step, node, token) => {
   return found ? found[2] : null;
 };
 
-/** The token that the target itself wanted in a node's place: a kept sibling or the final token, with its p. */
+/** The token that the target itself wanted in a node's place: a kept sibling or the final token, with its p, and the p
+ * of the node, as far as that takes to tell the two apart. */
 function wanted(step, node) {
   const parent = step.nodes.parent[node], kept = siblingsOf(step, node).find((i) => isKept(step, i));
   const { final } = step.view;
   const [token, piece] = kept !== undefined ? [step.nodes.token[kept], step.nodes.piece[kept]]
     : final && final.parent === parent ? [final.token, final.piece] : [];
-  if (piece === undefined) return "another token";
-  const p = topP(step, parent, token);
-  return p === null ? quote(piece) : `${quote(piece)} (p ${prob(p)})`;
+  const own = step.nodes.p[node];
+  if (piece === undefined) return ["another token", prob(own)];
+  const p = topP(step, parent, token), [toldP, toldOwn] = probs(p, own);
+  return [p === null ? quote(piece) : `${quote(piece)} (p ${toldP})`, toldOwn];
 }
 
 /** No coin was tossed: the target named its token, at temperature 0 its favourite, otherwise a token drawn from p. */
 function named(step, node, { p, accept, kept, rule }) {
   const { nodes, view: { run } } = step, piece = quote(nodes.piece[node]), here = `(p ${prob(nodes.p[node])})`;
+  const [wish, own] = wanted(step, node);
   if (run && !isExact(run.verifier))
     return `The rule “${visible(rule)}” judged ${piece} ${here}: ${kept ? "accepted." : "rejected."}`;
   const start = (run ? run.sampling.temperature === 0 : p === accept) ? "The target’s favourite here was"
     : "The target drew its own token from p and got";
   return kept ? `${start} ${piece} ${here}, just what was drafted: accepted.`
-    : `${start} ${wanted(step, node)}, not ${piece} ${here}: rejected.`;
+    : `${start} ${wish}, not ${piece} (p ${own}): rejected.`;
 }
 
 /** Whether the token was picked by other means than a draw from q; such a token is judged with q = 1. */
@@ -51,7 +54,7 @@ function tossed(step, node, judgement, earlier) {
   const fell = kept && accept >= 1 ? verdict : `the coin fell at ${prob(coin)}: ${verdict}`;
   if (p === null || p === undefined) return `The rule “${visible(rule)}” keeps ${piece} with probability ` +
     `${prob(accept)}; ${fell}`;
-  if (isOneHot(judgement, earlier)) return `${piece} was proposed without a probability of its own; ` +
+  if (isOneHot(judgement, earlier)) return `${piece} was picked, not drawn, so q counts as 1; ` +
     `${left} gave it ${prob(p)}, so it was to be kept with probability ${prob(accept)}; ${fell}`;
   if (q === null || q === undefined) return `The rule “${visible(rule)}” saw p ${prob(p)} and kept ${piece} with ` +
     `probability ${prob(accept)}; ${fell}`;
@@ -90,7 +93,7 @@ function afterRefusals(step, node, judgement, earlier, replaced) {
   const scaled = changed ? ` Of the draft’s ${prob(ownQ)}, after taking the refused ` +
     `${many ? "tokens" : "token"} away and scaling, q is ${prob(q)}.` : "";
   const fell = `the coin fell at ${prob(coin)}: ${kept ? "accepted" : "rejected"}.`;
-  const ending = hot ? ` It was proposed without a probability of its own, so its chance to be kept is ` +
+  const ending = hot ? ` It was picked, not drawn, so its chance to be kept is ` +
     `${prob(accept)}; ${fell}`
     : accept >= 1 ? ` p is at least q${changed ? "" : `, ${prob(q)}`}, so it was sure to be kept: accepted.`
     : ` Chance to be kept: ${probs(p, q).join(" ÷ ")} = ${prob(accept)}; ${fell}`;

@@ -34,8 +34,8 @@ const rounded = (milliseconds) => milliseconds.toFixed(milliseconds < 100 ? 1 : 
 function reason({ verify, one, draft, machine, low, high, ratio }, gain) {
   const rough = strays(low, high) || Math.abs((one * gain) / (draft + verify) / ratio - 1) > APART;
   return `Why${rough ? ", roughly" : ""}: ${gain.toFixed(1)} tokens take ${rounded(draft)} ms guessing + ` +
-    `${rounded(verify)} checking; plain takes ${rounded(one * gain)} ms.` +
-    `${machine ? ` Recorded on ${shorten(machine, 24)}.` : ""}`;
+    `${rounded(verify)} checking; plain takes ${rounded(one * gain)} ms` +
+    `${machine ? ` (on ${shorten(machine, 24)})` : ""}.`;
 }
 
 /** A bar from 0 on, with a line where plain decoding is, and the range of what was measured. */

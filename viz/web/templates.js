@@ -25,22 +25,22 @@ function ownSentence(step, names) {
 /**
  * Why a judgement ended as it did, in the rule's own words; null if it has none. after: refusals at the same place
  * before this one;
- * wish: the token that the target wanted there, as text; replaced: the token that came in its place, as text, or null.
- * @type {(step: Step, verdict: Verdict, around: { after: number, wish: string, replaced: string | null }) =>
+ * wish: the token that the target wanted there, and p of this one beside it, as text; replaced: the token that came in
+ * its place, as text, or null.
+ * @type {(step: Step, verdict: Verdict, around: { after: number, wish: string[], replaced: string | null }) =>
  *   string | null}
  */
 export function ruleSentence(step, { node, rule, p, q, accept, coin, kept }, { after, wish, replaced }) {
   const { nodes } = step, tossed = typeof coin === "number";
-  const own = ownSentence(step, kept ? [...(accept >= 1 ? [`${rule}.sure`] : []), `${rule}.kept`]
+  const told = ownSentence(step, kept ? [...(accept >= 1 ? [`${rule}.sure`] : []), `${rule}.kept`]
     : [`${rule}.refused`]);
-  if (own === null) return null;
-  const given = tossed ? p : nodes.p[node], [toldP, toldQ] = accept < 1 ? probs(given, q) : [prob(given), prob(q)];
-  const values = { token: quote(nodes.piece[node]), p: toldP, q: toldQ,
-    accept: prob(accept), coin: prob(coin), final: wish };
+  if (told === null) return null;
+  const [final, own] = wish, [toldP, toldQ] = !tossed ? [own, prob(q)] : accept < 1 ? probs(p, q) : [prob(p), prob(q)];
+  const values = { token: quote(nodes.piece[node]), p: toldP, q: toldQ, accept: prob(accept), coin: prob(coin), final };
   const before = tossed && after ? `After ${plural(after, "refusal")} here, p is what was left of it: ` : "";
-  if (replaced === null) return before + fillTemplate(own, values);
+  if (replaced === null) return before + fillTemplate(told, values);
   const instead = ownSentence(step, [`${rule}.replaced`]) || "In its place the target wrote {final}.";
-  return `${before + fillTemplate(own, values)} ${fillTemplate(instead, { ...values, final: replaced })}`;
+  return `${before + fillTemplate(told, values)} ${fillTemplate(instead, { ...values, final: replaced })}`;
 }
 
 /**

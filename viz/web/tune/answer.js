@@ -26,7 +26,9 @@ function measuredOn({ head }) {
   const left = [["empty", "without a text"], ["left_out", "that do not fit"]].filter(([name]) => prompts?.[name] > 0)
     .map(([name, words]) => `${prompts[name]} ${words}`);
   if (left.length) told.push(`left out: ${left.join(", ")}`);
-  return told.length ? `Measured: ${told.join(", ")}.` : "";
+  if (!told.length) return "";
+  return head.recorded ? `Measured earlier: ${told.join(", ")}. Press Measure for your prompts on this machine.`
+    : `Measured: ${told.join(", ")}.`;
 }
 
 /** Where running the answer gave another speed than predicted: how far the predictions may be off, in a line. */
