@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, singledispatch
 
-from engine.batch.branches import Branches
+from engine.batch.branches import Branches, columns_of
 from engine.batch.separate import SeparateSessions
 from engine.core.attempt import Attempt
 from engine.core.drafter import Drafter
@@ -24,6 +24,10 @@ from engine.errors import UserError
 from engine.model.checkpoint_rules import with_rules
 from engine.model.language_model import LanguageModel
 from engine.model.session import Session
+
+MOST_COLUMNS = 4096
+"""The most columns of different texts in one pass. Each row is also compared with the columns of the other texts, so
+with longer texts a pass for each of them takes less time."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +48,19 @@ class Budget:
 
 @singledispatch
 def sessions_of(
-    model: LanguageModel, capacity: int, places: int, features: tuple[int, ...], prompt: int = 0
+    model: LanguageModel,
+    capacity: int,
+    places: int,
+    features: tuple[int, ...],
+    prompt: int = 0,
+    own: bool = False,
 ) -> SeparateSessions:
     """Sessions for ``places`` texts at a time. features: the layers whose hidden states at least one of the texts
-    requests. prompt: the length of the prompt that all texts share. It is 0 if their prompts differ, or if a drafter
-    needs the target's session or its hidden states, which ``Branch`` does not offer."""
-    if prompt and model.holds_branches:
-        return Branches(model, capacity, places, prompt)
+    requests. prompt: the length of the prompt that all texts share; 0 if their prompts differ. own: whether each text
+    must have a session of its own, because a drafter uses more of it than a ``Branch`` offers."""
+    together = places > 1 and model.holds_branches and not own
+    if together and columns_of(capacity, places, prompt) - prompt <= MOST_COLUMNS:
+        return Branches(model, capacity, places, features, prompt)
     return SeparateSessions(model, capacity, places)
 
 
@@ -95,11 +105,10 @@ def _check_shares_passes(drafter: Drafter) -> None:
 
 def _one_prompt(texts: Sequence[Text]) -> int:
     """The length of the prompt that these texts share. It is 0 for a single text, for texts whose prompts differ, and
-    if a drafter needs more of the target than its logits."""
-    drafters = [text.drafter for text in texts]
+    if a drafter needs the target's hidden states at the prompt."""
     if len({tuple(text.context) for text in texts}) > 1 or len(texts) == 1:
         return 0
-    if any(drafter.uses_target or drafter.feature_layers for drafter in drafters):
+    if any(text.drafter.feature_layers for text in texts):
         return 0
     return len(texts[0].context)
 
@@ -121,7 +130,8 @@ class _Batch:
         layers = {layer for text in texts for layer in text.drafter.feature_layers}
         capacity = max(text.capacity for text in texts)
         features, prompt = tuple(sorted(layers)), _one_prompt(texts)
-        self._sessions = sessions_of(target, capacity, places, features, prompt)
+        own = any(text.drafter.uses_target for text in texts)
+        self._sessions = sessions_of(target, capacity, places, features, prompt, own)
         self._places = places
 
     def fill(self) -> bool:

@@ -56,7 +56,7 @@ def times(ours: Ours, session: Session, text: Sequence[int], texts: int) -> Pass
     """The times of passes over ``texts`` copies of a text. ours: a contestant whose drafter reads a part of the cache.
     session: a session that holds all tokens of the text but its last one."""
     target, chain = ours.models.target, [*text[-1:], *text[-1 - LENGTH : -1]]
-    joint = sessions_of(target, len(text) + LENGTH + 1, texts, ())
+    joint = sessions_of(target, len(text) + LENGTH + 1, texts, (), own=True)
     copies = [joint.open(place, ()) for place in range(texts)]
     for copy in copies:
         copy.take_over(session, len(text) - 1)
@@ -106,7 +106,7 @@ def below_one_prompt(
     """
     target, length = models.target, len(text) - 1
     ways = {
-        "apart": sessions_of(target, length + 2, texts, ()),
+        "apart": sessions_of(target, length + 2, texts, (), own=True),
         "shared": sessions_of(target, length + 2, texts, (), length),
     }
     if not isinstance(ways["shared"], Branches):

@@ -114,13 +114,19 @@ class Session:
         self.length = length
 
     @torch.no_grad()
-    def feed(self, tokens: Sequence[int], parents: Sequence[int]) -> tuple[Tensor, Tensor | None]:
-        """Read R rows in one pass; returns logits [R, V], and features [R, n*H], the session's n hidden states side by
-        side, or None if it has none.
+    def feed(
+        self,
+        tokens: Sequence[int],
+        parents: Sequence[int],
+        layers: tuple[int, ...] | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Read R rows in one pass; returns logits [R, V], and features [R, n*H], n hidden states side by side, or None
+        if there are none.
 
-        parents: the number of each row's parent row, or -1; a parent comes before its child.
+        parents: the number of each row's parent row, or -1; a parent comes before its child. layers: the layers whose
+        features are returned; None means the session's own.
         """
-        return self._read(self._rows(tokens, parents))
+        return self._read(self._rows(tokens, parents), layers=layers)
 
     @torch.no_grad()
     def through(

@@ -83,17 +83,6 @@ def language_model(
     return admitted(module, name, ways, setting=f"lean {lean}, static {static}")
 
 
-def side_by_side(target: LanguageModel, path: str) -> LanguageModel:
-    """The target in a form that can read several texts in one pass; on a CPU it is opened a second time. path: where
-    the target was opened from. On a GPU every model has this form; models that keep a state or have their own attention
-    read texts one by one."""
-    if target.device.type == "cuda":
-        return target
-    folder = path if Path(path).is_dir() else str(folder_of(path))
-    module = causal_model(folder, target.dtype).to(target.device).eval()
-    return language_model(module, target.tokenizer, target.name, static=True)
-
-
 def _usual(
     module: PreTrainedModel, tokenizer, name: str, lean: bool, static: bool
 ) -> LanguageModel:

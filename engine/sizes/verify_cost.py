@@ -40,9 +40,8 @@ class Passes:
         else:
             self._joint = sessions_of(model, capacity, texts, ())
             sessions = [self._joint.open(place, ()) for place in range(texts)]
-        sessions[0].prefill(self._tokens[: self._context])
-        for session in sessions[1:]:
-            session.take_over(sessions[0], self._context)
+        for session in sessions:
+            session.prefill(self._tokens[: self._context])
         self._sessions = sessions
         self._clock = Clock(model.device, precise=True)
 

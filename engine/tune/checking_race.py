@@ -4,7 +4,6 @@ prompts."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import count, cycle, islice
 from math import ceil
 from time import perf_counter
@@ -14,7 +13,6 @@ from engine.chat.turns import ChatPrompt
 from engine.core.sampling import Sampling
 from engine.core.step import Step
 from engine.core.threads import ENGINE_LOCK, torch_threads
-from engine.model.language_model import LanguageModel
 from engine.parts.loading import Models
 from engine.tune.candidates import Candidate
 from engine.tune.kept_counts import steady_sum
@@ -66,18 +64,16 @@ class Stretch:
 
 
 class Race:
-    """Measures the speeds of several candidates by letting them write in turn. candidates: include plain decoding.
-    beside: the target opened for passes over several texts; None: the target of ``models``."""
+    """Measures the speeds of several candidates by letting them write in turn. candidates: include plain decoding."""
 
     def __init__(
         self,
         candidates: Sequence[Candidate],
         models: Models,
-        beside: LanguageModel | None,
         sampling: Sampling,
         new_tokens: int,
     ) -> None:
-        self._candidates, self._models, self._beside = candidates, models, beside
+        self._candidates, self._models = candidates, models
         self._text = sampling, new_tokens
 
     def run(self, prompts: Sequence[ChatPrompt], texts: int) -> Iterator[Speeds]:
@@ -122,14 +118,13 @@ class Race:
             yield [stretch.speed for stretch in stretches]
 
     def _steps(self, candidate: Candidate, prompts, texts: int) -> Iterator[Step]:
-        beside = self._beside or self._models.target
-        models = replace(self._models, target=beside)
-        requests = [candidate.request(models, prompt, *self._text) for prompt in prompts]
-        steps = decode_together(beside, requests, recorded=False, places=texts)
+        target = self._models.target
+        requests = [candidate.request(self._models, prompt, *self._text) for prompt in prompts]
+        steps = decode_together(target, requests, recorded=False, places=texts)
         left = len(requests)
         try:
             while left >= texts:
-                with ENGINE_LOCK, torch_threads(beside.torch_threads):
+                with ENGINE_LOCK, torch_threads(target.torch_threads):
                     _, step = next(steps)
                 left -= step.stop is not None
                 yield step

@@ -13,7 +13,8 @@ from engine.sizes.verify_cost import prepared
 
 ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 JOINT_ROWS = (1, 2, 4, 8, 16, 32, 64)
-"""How many rows of each text a pass over several texts may have; passes are padded to the next of these numbers."""
+"""For how many rows of each text a pass over several texts is measured; padded passes are padded to the next of these
+numbers."""
 LONG_ROWS, DRAFT_ROWS = (1, 8), (1, 2, 4, 8)
 MOST_ROWS = 256
 """The most rows of a measured pass over several texts, summed over the texts."""
@@ -28,8 +29,9 @@ has)."""
 @dataclass
 class CostTable:
     """Measured costs of passes. usual: the length in tokens of a typical text, at which costs are looked up. entries:
-    place -> number of rows -> milliseconds. longest: the length in tokens of the longest text. The target opened for
-    several texts has buffers of that length, so its passes are measured at that length.
+    place -> number of rows -> milliseconds. longest: the length in tokens of the longest text, if a pass over several
+    texts is padded, as on a GPU: to buffers of that length for every text, and to as many rows as the largest draft
+    needs. It is 0 if such a pass has no more rows and columns than the texts need together.
     """
 
     usual: int
@@ -47,7 +49,7 @@ class CostTable:
         costs = self.entries.get(("target", texts, self._context(texts)))
         if not costs or 1 not in costs:
             return None
-        if texts > 1:
+        if texts > 1 and self.longest:
             rows = next((size for size in JOINT_ROWS if size >= rows), rows)
         return interpolated(costs, rows)
 
@@ -66,7 +68,7 @@ class CostTable:
 
     def of_several(self, target: LanguageModel, texts: Sequence[int], most: int) -> Iterator[dict]:
         """Measure the costs of passes over several texts that are not in the table yet; yields a ``cost`` line for
-        each. target: the target opened for several texts. texts: the numbers of texts. most: the most rows that one
+        each. texts: the numbers of texts. most: the most rows that one
         text needs."""
         for count in texts:
             if count > 1:

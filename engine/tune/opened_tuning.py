@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from functools import cached_property
 
 import torch
 
@@ -14,7 +13,6 @@ from engine.core.threads import ENGINE_LOCK
 from engine.errors import UserError
 from engine.model.language_model import LanguageModel
 from engine.parts.loading import load_models
-from engine.parts.opening import side_by_side
 from engine.sizes.this_machine import processor
 from engine.tune.candidates import at_first, chosen, needed, plain
 from engine.tune.cost_table import CostTable
@@ -53,17 +51,13 @@ class OpenedTuning:
                     candidate.request(self.models, self.prompts[0][1], sampling, 1)
             self.first += tried
         self.texts = sorted({1, *request.texts})
-        self._path = request.models.target
         lengths = sorted(len(prompt.tokens) for _, prompt in self.prompts)
         half = request.new_tokens // 2
-        self.costs = CostTable(lengths[len(lengths) // 2] + half, longest=lengths[-1] + half)
+        self.costs = CostTable(lengths[len(lengths) // 2] + half)
+        if target.device.type == "cuda":
+            self.costs.longest = lengths[-1] + half
         self.exact = target.dtype.itemsize >= torch.float32.itemsize
         self.header = self._header(request, sampling)
-
-    @cached_property
-    def beside(self) -> LanguageModel | None:
-        """The target opened for passes over several texts; None if only one text at a time is asked for."""
-        return side_by_side(self.models.target, self._path) if len(self.texts) > 1 else None
 
     def _header(self, request: TuningRequest, sampling: Sampling) -> dict:
         sample = request.prompts

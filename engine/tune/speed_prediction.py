@@ -3,9 +3,10 @@ passes, and names the main reason why it is not faster.
 
 A step of t texts consists of one pass of the target over all t texts, and of drafting, judging and committing for each
 text. Drafting takes t times as long as for one text. Judging and committing a single row of a text that shares its pass
-takes next to nothing, so only the time that they take beyond that of plain decoding counts. In the pass, every text has
-as many rows as the longest of the t drafts needs. The chances of that length follow from the lengths of the drafts
-counted so far: P(longest <= n) = P(length <= n)^t.
+takes next to nothing, so only the time that they take beyond that of plain decoding counts. The pass has the rows of
+all drafts together, so its cost is taken at their mean. On a GPU, every text has as many rows as the longest of the t
+drafts needs. The chances of that length follow from the lengths of the drafts counted so far: P(longest <= n) =
+P(length <= n)^t.
 """
 
 from __future__ import annotations
@@ -49,11 +50,16 @@ def step_milliseconds(counts: Counts, plain: Counts, texts: int, costs: CostTabl
     plain: plain decoding's counts."""
     if texts == 1:
         return counts.usual()
-    passes = [
-        (share, costs.milliseconds(1 + nodes, texts))
-        for nodes, share in enumerate(longest_of(counts.lengths, texts))
-        if share
-    ]
+    lengths = counts.lengths
+    if costs.longest:
+        passes = [
+            (share, costs.milliseconds(1 + nodes, texts))
+            for nodes, share in enumerate(longest_of(lengths, texts))
+            if share
+        ]
+    else:
+        mean = sum(nodes * count for nodes, count in enumerate(lengths)) / sum(lengths)
+        passes = [(1.0, costs.milliseconds(1 + mean, texts))]
     if any(cost is None for _, cost in passes):
         return None
     joint = sum(share * cost for share, cost in passes)

@@ -112,9 +112,8 @@ class Tuning:
         self._time.other = (len(opened.texts) + 1) * 3 * SECONDS
         begun = yield from self._write_on(begun, FIRST, drafters * 4 * FIRST, OTHER_SIZE)
         yield from self._costs(opened.costs.of_one_text(opened.models.target, opened.draft))
-        if (beside := opened.beside) is not None:
-            most = max(len(candidate.all.lengths) for candidate in begun)
-            yield from self._costs(opened.costs.of_several(beside, opened.texts, most))
+        most = max(len(candidate.all.lengths) for candidate in begun)
+        yield from self._costs(opened.costs.of_several(opened.models.target, opened.texts, most))
         fast = list({candidate.cls: candidate for candidate in begun}.values())[:drafters]
         sized = [known(variant) for candidate in fast for variant in in_sizes(candidate)]
         tried = yield from self._write_on(unique([*begun, *sized]), FIRST, 3 * KEPT * FIRST)
@@ -183,7 +182,6 @@ class Tuning:
             contest = Race(
                 [self._plain, *runners],
                 opened.models,
-                opened.beside,
                 self.sampling,
                 self.request.new_tokens,
             )

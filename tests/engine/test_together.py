@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+import torch
 
 from engine.batch.together import Budget, decode_together
 from engine.core.decode import decode
@@ -115,11 +116,46 @@ def test_nobody_records(draft):
     assert all(step.p is None for steps in found for step in steps)
 
 
-def test_a_lean_target_reads_for_one_after_the_other(draft, passes):
-    target = model_of("qwen3", lean=True, static=None)
-    expected = [alone(target, one) for one in requests(draft)]
-    assert_same(together(target, requests(draft)), expected)
-    assert not passes
+class Watching(NoDrafter):
+    """Keeps the hidden states that it is given: of the prompt, and of each step."""
+
+    feature_layers = (1, 2)
+
+    def begin(self, start):
+        self.given = [start.features]
+
+    def observe(self, kept):
+        self.given.append(kept.features)
+
+
+def test_a_compiled_target_reads_for_all_in_one_session(draft, passes, monkeypatch):
+    """Their prompts differ, two are the same, and drafters get the hidden states of different layers."""
+    target, read = model_of("qwen3", lean=True, static=None), []
+
+    def several() -> list[TextRequest]:
+        watching = Watching({})
+        watching.feature_layers = (2,)
+        made = [one.drafter for one in requests(draft)]
+        drafters = [made[0], made[1], Watching({}), made[3], watching]
+        prompts = [PROMPTS[0], PROMPTS[1], PROMPTS[0], PROMPTS[2], PROMPTS[1]]
+        given = zip(drafters, prompts, [*COUNTS, 7], strict=True)
+        return [TextRequest(one, verifier("greedy"), Sampling(), *more) for one, *more in given]
+
+    expecting, finding = several(), several()
+    expected = [alone(target, one) for one in expecting]
+    feed = Session.feed
+    monkeypatch.setattr(
+        Session, "feed", lambda self, *given: read.append(self.model) or feed(self, *given)
+    )
+    found = together(target, finding)
+    assert_same(found, expected)
+    assert read.count(target) == max(map(len, found)) and not passes
+    for one, other in zip(expecting, finding, strict=True):
+        for mine, own in zip(
+            *(getattr(each.drafter, "given", []) for each in (one, other)), strict=True
+        ):
+            assert mine.shape[1] == 32 * len(one.drafter.feature_layers)
+            torch.testing.assert_close(own, mine, atol=1e-4, rtol=1e-4)
 
 
 def test_prompts_of_one_token_and_trees_beyond_the_largest_pass(draft, passes):

@@ -83,7 +83,7 @@ def every(
         speeds = {(each.key, 1): speed_of(each, plain, 1, opened.costs) for each in settings}
         order = ranked(settings, speeds, 1)
         again = [each for each in order if each in order[:BEST] or each.key[:2] == (drafter, size)]
-        race = Race([plain, *again], opened.models, None, sampling, request.new_tokens)
+        race = Race([plain, *again], opened.models, sampling, request.new_tokens)
         *_, (plainly, *rates) = race.run(prompts, 1)
     told = [(*each.key[:2], speeds[each.key, 1].ratio) for each in order]
     once_more = [(*e.key[:2], rate / plainly) for e, rate in zip(again, rates, strict=True)]

@@ -116,6 +116,6 @@ class JointSessions(SeparateSessions):
 
 @sessions_of.register
 def _(
-    model: JoinedModel, capacity: int, places: int, features, prompt: int = 0
+    model: JoinedModel, capacity: int, places: int, features, prompt: int = 0, own: bool = False
 ) -> SeparateSessions:
     return JointSessions(model, capacity, places, features)

@@ -21,7 +21,6 @@ from engine.core.step import Step
 from engine.methods.smartspec.drafter import SmartSpecDrafter
 from engine.model.language_model import LanguageModel
 from engine.parts.loading import ModelPaths, Models, load_models
-from engine.parts.opening import side_by_side
 
 Steps = Iterator[tuple[int, Step]]
 """Pairs of a text's index and a step of this text."""
@@ -42,7 +41,6 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
     end of the shorter output. ratio: the speed of smartspec divided by that of the best other contestant in the same
     repetition, as the median of the repetitions."""
     models = load_models(paths, chain().needs, "float32", "cpu")
-    beside = side_by_side(models.target, paths.target)
     prompts = [
         models.target.tokenizer(contestant)["input_ids"] for contestant in in_turn(workloads)
     ]
@@ -54,7 +52,7 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
         for turn in range(rounds + 1):
             tokens = TOKENS if turn else WARM_UP
             runs = {
-                contestant.name: joined(contestant, beside, texts, tokens, count)
+                contestant.name: joined(contestant, models.target, texts, tokens, count)
                 for contestant in contestants(models)
             }
             _take_turns([*runs.values()])

@@ -13,8 +13,6 @@ const CHECKED = "✓: checked by running; the others follow from what was kept a
   + "Green frame: the answer, for which settings that were checked go before predicted ones.";
 /** What is said of the cells that are hardly known. */
 export const ROUGH = "Cells with ~ are rough, tried on a few prompts only: they have no shade and no line.";
-const TWO_WAYS = "One text is read by compiled passes, and several by slower ones, so the gain may rise from one text "
-  + "to two.";
 const round = (value, digits = 3) => (value === null ? null : Number(value.toFixed(digits)));
 const texts = (count) => (count === 1 ? "one text" : `${count} texts at once`);
 
@@ -62,7 +60,7 @@ export function textsFigure(settings, drafter, answer, host) {
   return heat(grid, settings, answer, { key: `texts-${drafter.replace(/[^\w-]/g, "")}`,
     title: `From how many texts on does it hurt? (${host.title(drafter)})`,
     note: "Many texts in one pass fill the arithmetic of the machine, and rows for drafts are no longer nearly free: "
-      + `the line is where drafting stops paying. ${ROUGH} ${TWO_WAYS} ${CHECKED}`,
+      + `the line is where drafting stops paying. ${ROUGH} ${CHECKED}`,
     columns: grid.columns.map(String), columnLabel: "texts at once" }, host);
 }
 
@@ -135,7 +133,7 @@ export function costFigure({ cost }) {
   });
   return { key: "costs", title: "What does a pass cost?",
     note: "A row is a token read: the last one, and one for each drafted token. Flat is free; where the line rises, "
-      + `checking drafts costs time.${cost.some((one) => one.texts > 1) ? ` ${TWO_WAYS}` : ""}`,
+      + "checking drafts costs time.",
     svg, body: el("div", {}, svg, chartKey(lines.map(({ name }) => name))),
     summary: lines.map(({ name, of }) => `${name}: ${numberText(of[0].milliseconds)} ms for `
       + `${plural(of[0].rows, "row")}, ${numberText(of.at(-1).milliseconds)} ms for ${of.at(-1).rows}`).join(". "),
