@@ -87,7 +87,7 @@ LEARN_LEAD = [
     (
         "” to predicting, before you press Run, whether guessing ahead will pay. Every lesson asks "
         "you first and shows you then, on real runs of the models of this page. Your answers stay "
-        "in your browser. New to this? Begin with lesson 1; after it, take any."
+        "in your browser. New to this? Begin with lesson 1; later lessons build on earlier ones."
     ),
 ]
 
@@ -191,7 +191,7 @@ TOUR = {
     "take": "Take the tour",
     "invitation": "New here? Two minutes.",
     "decline": "No, thanks",
-    "done": "Yes, that is it.",
+    "done": "Yes, that is it. Next leads on.",
     "stops": [
         {
             "name": "text",
@@ -215,9 +215,9 @@ TOUR = {
             "name": "why",
             "title": "Why it was refused",
             "text": (
-                "p is the target's probability for a token, q the draft's. At temperature 0 only the "
-                "target's favourite is kept; above it, a coin decides, and the first guess in a place is "
-                "always kept where p is at least q."
+                "p is the target's probability for a token, q the draft's. At temperature 0 a guess is kept if "
+                "it is the target's favourite. At a higher temperature a coin decides: the guess is kept with "
+                "chance p divided by q."
             ),
             "ask": "Point at a dotted word here: it explains itself.",
         },

@@ -5,6 +5,7 @@ import { setModels, setTemperature } from "./choices.js";
 import { takeConversation } from "./conversation.js";
 import { differing } from "./differences.js";
 import { arrive, leaveAddress, settle } from "./history.js";
+import { countLines } from "./prompt-box.js";
 import { follow, happen, isWaiting, namedControls, room, roomNames, stateOf, traceOf, viewOf } from "./rooms.js";
 import { finished } from "./runs.js";
 import { el } from "../../viz/web/base.js";
@@ -65,6 +66,7 @@ export function controls(name, values, came) {
   r.came = r.came || came;
   r.now = namedControls(name, values);
   if (came) sayBounds(name, r.now);
+  countLines(name, r.now.prompt);
   setTemperature(name, r.now.temperature);
   setModels(name, r.now.models);
   if (first) follow(name, () => look(name));

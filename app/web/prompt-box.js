@@ -1,5 +1,16 @@
 // The prompt's box, which shows one line until it has the focus.
-import { targetOf } from "../../viz/web/base.js";
+/** @import { Tab } from "./types.d.ts" */
+import { find, setAttributes, targetOf } from "../../viz/web/base.js";
+
+/**
+ * Say beside the box's one line how many lines its prompt has.
+ * @type {(name: Tab, prompt: unknown) => void}
+ */
+export function countLines(name, prompt) {
+  const lines = String(prompt || "").trimEnd().split("\n").length;
+  const box = find(name === "compare" ? "#race-prompt" : "#prompt");
+  if (box) setAttributes(box, { "data-lines": lines > 1 ? `line 1 of ${lines}` : null });
+}
 
 /** Let a triple click, which selects a line elsewhere, select the whole prompt: the lines below are not seen. */
 export function hearPrompts() {

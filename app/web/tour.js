@@ -1,11 +1,11 @@
-// A tour of the Watch page: one thing is lit at a time, the rest is dimmed, and everything stays usable. It moves on
-// when the reader has done the stop's task, or with its own buttons. It begins only when the reader asks for it.
+// A tour of the Watch page: one thing is lit at a time, the rest is dimmed, and everything stays usable. It says
+// when the reader has done the stop's task, and moves on with its own buttons. It begins only when the reader asks.
 import { viewOf } from "./rooms.js";
 import { tourCard } from "./tour-card.js";
 import { findFirst, lookOut, TOUR_STOPS } from "./tour-stops.js";
 import { el, find, targetOf } from "../../viz/web/base.js";
 
-const SEEN = "draftscope-tour", LINGER = 1300;
+const SEEN = "draftscope-tour";
 
 const memory = {
   get visited() { try { return localStorage.getItem(SEEN) !== null; } catch { return false; } },
@@ -31,7 +31,7 @@ export function tourStart(words) {
 
 /** words: {stops: [{name, title, text, ask}], farewell, done}. onEnd: called if it ends with focus in the card. */
 function makeTour(words, onEnd) {
-  let at = 0, timer = 0, stopLooking = () => {};
+  let at = 0, stopLooking = () => {};
   const stop = () => TOUR_STOPS[words.stops[at].name];
   const view = tourCard(words, { back: () => go(at - 1), next: () => go(at + 1), there, close: end });
 
@@ -49,7 +49,6 @@ function makeTour(words, onEnd) {
   }
 
   function leave() {
-    clearTimeout(timer);
     stopLooking();
     stopLooking = () => {};
   }
@@ -74,17 +73,10 @@ function makeTour(words, onEnd) {
       view.tell(words.stops[at], at + 1);
       view.show(document.querySelector(stop().spot), stop().sides,
         stop().free ? document.querySelector(stop().free) : null);
-      stopLooking = lookOut(stop(), done);
+      stopLooking = lookOut(stop(), view.praise);
     }
     // its button has gone
     if (inside && !view.card.contains(document.activeElement)) view.card.focus({ preventScroll: true });
-  }
-
-  /** While the reader repeats the action, the tour waits until they stop. */
-  function done() {
-    view.praise();
-    clearTimeout(timer);
-    timer = setTimeout(() => go(at + 1), LINGER);
   }
 
   /** Escape ends the tour, unless a list or an explanation is open that it should close first. */

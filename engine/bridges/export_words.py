@@ -30,7 +30,12 @@ def measured(setting: Recommended, size: int) -> str:
     models = f", {setting.models}," if setting.models else ""
     speed = setting.tried.get(size)
     named = _named(replace(setting, size=size))
-    said = f"{named}: {speed}." if speed else f"The speed of {named}, was not measured here."
+    if speed:
+        said = f"{named}: {speed}."
+    elif whole := setting.tried.get(setting.size):
+        said = f"Drafts of up to {_tokens(setting.size)}: {whole}. Always {_tokens(size)} were not measured here."
+    else:
+        said = f"The speed of {named}, was not measured here."
     return (
         f"The numbers hold for the models measured here{models} and for these prompts. For your models, tune those by the command line: "
         f"`python -m engine tune --target DIR --draft DIR`. {said}"

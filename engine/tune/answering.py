@@ -138,8 +138,17 @@ def answer(
 
 
 def _named(candidate: Candidate) -> str:
-    noun = "token" if candidate.cls.shape == "chain" else "node"
-    size = (
-        f", {candidate.size} {noun}{'s' if candidate.size != 1 else ''}" if candidate.size else ""
+    """The candidate in words: its title, its key and its size. Where drafts are shorter than the size in the mean, as
+    those of a chain that ends where its draft model is unsure, both are told."""
+    named, size, counts = (
+        f"{candidate.cls.title} (`{candidate.cls.key}`)",
+        candidate.size,
+        candidate.all,
     )
-    return f"{candidate.cls.title} (`{candidate.cls.key}`){size}"
+    if not size:
+        return named
+    noun = f"{'token' if candidate.cls.shape == 'chain' else 'node'}{'s' if size != 1 else ''}"
+    mean = counts.drafted / counts.steps if counts.steps else size
+    if mean > size - 0.5:
+        return f"{named}, {size} {noun}"
+    return f"{named}, up to {size} {noun}, {mean:.1f} on average"

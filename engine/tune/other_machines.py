@@ -104,9 +104,9 @@ def _step(candidate, plain, texts, sizes, machine, target_pass) -> float | None:
             if cost is None:
                 return None
             verify += share * cost
-    here = counts.usual("draft")
     if not cls.needs and cls.family == "retrieval":
-        return verify + texts * here
+        return verify  # its drafting is work of the host
+    here = counts.usual("draft")
     if sizes.draft and counts.draft_passes and not machine.costs:
         drafting = pass_milliseconds(sizes.draft, texts, machine.bandwidth, machine.arithmetic)
         return verify + counts.draft_passes / counts.steps * drafting

@@ -1,4 +1,4 @@
-"""The guided tour: it starts only on request, moves on when the reader does what it asks, and is never in the way."""
+"""The guided tour: it starts only on request, says when the reader has done what it asks, and is never in the way."""
 
 import pytest
 
@@ -40,8 +40,11 @@ def at_stop(visitor, number: int):
 
 
 def led_to(visitor, number: int) -> None:
-    """Wait for this stop after the reader has done the task of the previous stop. The stop's card must cover nothing
-    that it points to."""
+    """Go on to this stop, once the tour has seen that the reader has done the task of the previous stop. The stop's
+    card must cover nothing that it points to."""
+    page = visitor.page
+    page.locator(".pg-tour[data-done]").get_by_text(TOUR["done"]).wait_for()
+    at_stop(visitor, number - 1).locator("[data-tour=next]").press("Enter")
     at_stop(visitor, number)
     visitor.page.wait_for_function(FREE, arg=ASKED[number])
 
@@ -57,7 +60,7 @@ def drag(page, selector: str):
 
 
 @pytest.mark.journey
-def test_it_moves_on_when_the_reader_does_what_it_asks(visit):
+def test_it_says_when_the_reader_has_done_what_it_asks(visit):
     visitor = visit()
     page = visitor.page
     assert page.locator(".pg-tour").is_hidden(), "nobody asked for it"
@@ -81,6 +84,7 @@ def test_it_moves_on_when_the_reader_does_what_it_asks(visit):
     visitor.pick("chain")
     led_to(visitor, 5)
     assert visitor.run() == "done"
+    page.locator(".pg-tour[data-done] [data-tour=next]").press("Enter")
     end = page.get_by_role("dialog", name=TOUR["farewell"]["title"])
     end.get_by_role("button", name="Close").click()
     assert end.is_hidden()
@@ -102,20 +106,20 @@ def test_the_keyboard_walks_it_too(visit):
 
     go_there()
     page.keyboard.press("Enter")
-    at_stop(visitor, 1)
+    led_to(visitor, 1)
     go_there()
     for key in ["ArrowRight", "ArrowDown"] * 30:  # along a branch, and to the next one
         if page.evaluate("document.activeElement.dataset.status") == "rejected":
             break
         page.keyboard.press(key)
     page.keyboard.press("Enter")
-    at_stop(visitor, 2)
+    led_to(visitor, 2)
     go_there()
-    at_stop(visitor, 3)
+    led_to(visitor, 3)
     go_there()
     page.keyboard.press("Home")
     page.keyboard.press("End")  # one of the two keys changes the step
-    at_stop(visitor, 4)
+    led_to(visitor, 4)
     page.keyboard.press("Escape")
     assert page.locator(".pg-tour").is_hidden()
     assert page.evaluate("document.activeElement.id") == "change", "of the panel, which closed, too"

@@ -200,6 +200,11 @@ def test_the_models_and_the_speed_of_the_very_setting_are_told():
     assert said.endswith(
         " `chain`, 16 tokens: 1.77 times plain decoding for one text, checked by running it."
     )
+    only = export(replace(found, tried={16: found.tried[16]}), "vllm").measured
+    assert only.endswith(
+        "Drafts of up to 16 tokens: 1.77 times plain decoding for one text, checked by running it. "
+        "Always 4 tokens were not measured here."
+    )
     unknown = export(replace(found, tried={}), "vllm").measured
     assert unknown.endswith("The speed of `chain`, 4 tokens, was not measured here.")
 

@@ -201,6 +201,11 @@ def test_the_answer_is_a_sentence():
         "Chain (`chain`), 2 tokens: 2.1 times plain decoding for one text; switch it off above 3 texts."
     )
     assert told["preset_link"] == {"drafter": "chain", "options": {"length": 2}, **link}
+    early = replace(TWO, size=9)
+    told = answer([early], PLAIN, speeds_of(early, {1: 1.5}), (1,), link)
+    assert told["sentence"].startswith(
+        "Chain (`chain`), up to 9 tokens, 2.0 on average: 1.5 times plain"
+    )
     slow = answer([TWO], PLAIN, speeds_of(TWO, {1: 0.7}), (1,), link)
     assert slow["drafter"] == "none" and slow["best_tried"]["drafter"] == "chain"
     assert slow["sentence"].startswith("Plain decoding: ") and slow["why"]["cause"] != "pays"

@@ -16,7 +16,7 @@ PLAYER = {
         ["slow", "slow", "explain", "slow"],
     ),
     "after the last step it goes back to the telling one": (f"{OPENING}.rest", [2, None]),
-    "and says so": (f"{OPENING}.after", "Ended. Back at a refusal."),
+    "and says so": (f"{OPENING}.after", "The run is over; step 3 shows a refusal."),
     "but not to a reader who has taken over": (
         "toy.opening({drafted: [3, 3, 3], drive: (player) => { player.play(); player.seek(0); player.play(); }}).after",
         "",

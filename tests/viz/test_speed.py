@@ -34,16 +34,16 @@ def test_the_answer_its_reason_and_the_projection(script):
         "On a GPU",
         "2.5×, projected for NVIDIA L4",
     ]
-    assert why == "Why: 4.2 tokens take 1.2 ms guessing + 3.8 checking; plain takes 7.9 ms."
+    assert why == "Why: a step’s 4.2 tokens take 1.2 ms guessing + 3.8 checking, plain 7.9 ms."
     _, _, why, _ = script.evaluate(DRAW, [{**SPEED, "machine": "Intel Xeon"}, False])
-    assert why.endswith("ms (on Intel Xeon).")
+    assert why.endswith("ms (Intel Xeon).")
 
 
 @pytest.mark.parametrize(
     ("ratio", "low", "high", "answer"),
     [
         (0.4, 0.35, 0.5, "No: 0.40× the speed"),
-        (1.0, 0.97, 1.04, "No: just as fast"),
+        (1.0, 0.97, 1.04, "No: about as fast"),
         (2.8, 1.7, 8.4, "Yes: about 2.80× as fast"),
         (1.1, 0.8, 1.4, "Unclear, the machine is busy: 1.10×"),
     ],

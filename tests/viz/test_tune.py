@@ -125,6 +125,11 @@ CASES = cases(
             f"Draftscope.sizeByDrafter({json.dumps([setting('a', 2, 1, 3.0), setting('a', 2, 1, 1.5), setting('a', 2, 1, 1.2, options={'x': 1}), setting('b', 2, 1, 2.0), setting('b', 2, 4, 9.0)])}).cells.map((row) => row.map((one) => one.ratio))",
             [[2.0, 1.5]],
         ),
+        # the best is known after ten prompts: 2.0, which was 4.0 after the two that the other was tried on
+        "a gain on few prompts is put beside the best one's on the same": (
+            f"Draftscope.besideTheBest({json.dumps([setting('a', 2, 1, 4.0, prompts=2), setting('a', 2, 1, 2.0, prompts=10), setting('b', 2, 1, 3.0, prompts=2), setting('c', 2, 1, 3.0, prompts=4), setting('b', 2, 4, 3.0, prompts=2)])}).map((one) => one.ratio)",
+            [2.0, 2.0, 1.5, 3.0, 3.0],
+        ),
         "counts as they are typed": (
             "Draftscope.typedPositions('8/10\\n\\n 4 , 8 ').map((one) => [one.accepted, one.reached])",
             [[8, 10], [4, 8]],

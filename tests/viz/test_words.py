@@ -65,7 +65,7 @@ SENTENCES = {
         DRAWN.format(
             p="[[1, 'y', 0.6], [0, 'x', 0.05]], residual: [[1, 'y', 0.9], [0, 'x', 0.1]]", t=1
         ),
-        "drawn, what is left 0.10",
+        "drawn, 0.10 of what is left",
     ),
     "the favourite need not be explained": (
         DRAWN.format(p="[[0, 'x', 0.6], [1, 'y', 0.05]]", t=1),

@@ -64,7 +64,7 @@ export const GLOSSARY = {
     "no line where nothing was drafted.",
   checked: "Plain decoding was run on the same prompt, with no draft at all, and the two texts were compared token " +
     "by token.",
-  faster: "Compute time a token against plain decoding’s, the upright line; both ran in turn, many times. " +
+  faster: "Tokens in the same compute time. The upright line is plain decoding; both ran in turn, many times. " +
     "In brackets: the middle half of ratios.",
   "on a GPU": "Not measured: 8 billion weights by that GPU's data sheet, with the tokens a step and the relative " +
     "price of drafting that are seen here.",

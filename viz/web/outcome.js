@@ -193,9 +193,13 @@ export function makeOutcome(glossary) {
       setAttributes(line, { "data-alike": verdict.alike });
       return verdict;
     },
-    /** The table, as far as the lanes have come: shown holds the number of steps that each of them shows. */
+    /**
+     * The table, as far as the lanes have come: shown holds the number of steps that each of them shows. Their speeds
+     * are compared once all of them are over.
+     */
     count(lanes, shown) {
       const titles = laneTitles(lanes), rows = lanes.map(([name, model], i) => [name, laneNumbers(model, shown[i])]);
+      const whole = lanes.every(([, model], i) => model.summary && shown[i] >= model.steps.length);
       const plain = lanes.findIndex(([, model]) => isPlain(model)), base = plain < 0 ? null : rows[plain][1].speed;
       const best = Math.max(...rows.map(([, n]) => n.speed || 0));
       while (body.rows.length > rows.length) body.lastChild.remove();
@@ -203,7 +207,7 @@ export function makeOutcome(glossary) {
         body.append(el("tr", {}, el("th", { scope: "row" }), ...head.slice(1).map(() => el("td", {}))));
       rows.forEach(([name, n], i) => {
         const each = (ms) => (ms === null || !n.steps ? "–" : duration(ms / n.steps));
-        const cells = [titles.get(name), n.speed === null ? "–" : n.speed.toFixed(1), base && n.speed
+        const cells = [titles.get(name), n.speed === null ? "–" : n.speed.toFixed(1), whole && base && n.speed
           ? `${(n.speed / base).toFixed(2)}×` : "–", n.mean === null ? "–" : n.mean.toFixed(2), String(n.calls),
           each(n.drafts ? n.draft : null), each(n.verify)];
         setAttributes(body.rows[i], { "data-best": n.speed > 0 && n.speed === best });

@@ -60,7 +60,8 @@ export function stepToShow(steps, own) {
   return good(steps[own]) ? own : best;
 }
 
-const againWord = (step) => `Ended. Back at a ${refuses(step) ? "refusal" : "telling step"}.`;
+const againWord = (step, number) =>
+  `The run is over; step ${number} ${refuses(step) ? "shows a refusal" : "tells most"}.`;
 
 /**
  * hooks: show(step, stage, verdicts), changed(). stage: draft | judge | commit | null (all of it); verdicts: how many
@@ -79,7 +80,7 @@ export function makePlayer(model, hooks) {
     get last() { return model.steps.length - 1; },
     /** How the time on the screen relates to the run's own, in words; "" while nothing moves. */
     get word() {
-      if (!player.playing) return back ? againWord(model.steps[player.step]) : "";
+      if (!player.playing) return back ? againWord(model.steps[player.step], player.step + 1) : "";
       if (player.live) return "Live: each step as it is computed.";
       const changed = opening && player.step > Math.max(...explained());
       return `${changed ? "From here one step a second" : PACES[player.pace].word}; the times are real.`;

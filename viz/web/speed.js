@@ -21,7 +21,7 @@ function answer({ ratio, low, high }) {
   if (low < 0.95 && high > 1.05) return `Unclear, the machine is busy: ${times(ratio)}`;
   const told = `${strays(low, high) ? "about " : ""}${times(ratio)}`;
   if (ratio >= FASTER) return `Yes: ${told} as fast`;
-  return ratio > 0.95 ? "No: just as fast" : `No: ${told} the speed`;
+  return ratio > 0.95 ? "No: about as fast" : `No: ${told} the speed`;
 }
 
 const rounded = (milliseconds) => milliseconds.toFixed(milliseconds < 100 ? 1 : 0);
@@ -33,9 +33,9 @@ const rounded = (milliseconds) => milliseconds.toFixed(milliseconds < 100 ? 1 : 
  */
 function reason({ verify, one, draft, machine, low, high, ratio }, gain) {
   const rough = strays(low, high) || Math.abs((one * gain) / (draft + verify) / ratio - 1) > APART;
-  return `Why${rough ? ", roughly" : ""}: ${gain.toFixed(1)} tokens take ${rounded(draft)} ms guessing + ` +
-    `${rounded(verify)} checking; plain takes ${rounded(one * gain)} ms` +
-    `${machine ? ` (on ${shorten(machine, 24)})` : ""}.`;
+  return `Why${rough ? ", roughly" : ""}: a step’s ${gain.toFixed(1)} tokens take ${rounded(draft)} ms guessing + ` +
+    `${rounded(verify)} checking, plain ${rounded(one * gain)} ms` +
+    `${machine ? ` (${shorten(machine, 24)})` : ""}.`;
 }
 
 /** A bar from 0 on, with a line where plain decoding is, and the range of what was measured. */

@@ -85,9 +85,10 @@ export function savedWords(step, node) {
 export function drawnWords({ view: { final, run, distributions } }) {
   if (!final || !(run && run.sampling && run.sampling.temperature > 0)) return "";
   const { p = [], residual = [] } = distributions.get(final.parent) || {};
-  const [law, name] = residual.length ? [residual, "what is left"] : [p, "p"];
+  const law = residual.length ? residual : p;
   const own = law.find(([token]) => token === final.token);
-  return own && law.some(([, , chance]) => chance > own[2]) ? `drawn, ${name} ${prob(own[2])}` : "";
+  if (!own || !law.some(([, , chance]) => chance > own[2])) return "";
+  return residual.length ? `drawn, ${prob(own[2])} of what is left` : `drawn, p ${prob(own[2])}`;
 }
 
 /**

@@ -6,13 +6,14 @@ import { numberText } from "../cells.js";
 import { chartKey, lessonChart } from "../learn/chart.js";
 import { plural } from "../words.js";
 import { gainText, heatMap } from "./heat.js";
-import { acceptanceOf, hardlyKnown, sizeByDrafter, sizeByTexts, wilson } from "./record.js";
+import { acceptanceOf, besideTheBest, hardlyKnown, sizeByDrafter, sizeByTexts, wilson } from "./record.js";
 
 const LINES = 6, DRAFTERS = 4, FEWEST = 8, PERCENT = 100;
-const CHECKED = "✓: checked by running; the others follow from what was kept and from what passes cost. "
-  + "Green frame: the answer, for which settings that were checked go before predicted ones.";
+const CHECKED = "Green frame: the answer, the fastest of those that were checked by running (✓); the others are "
+  + "predicted.";
 /** What is said of the cells that are hardly known. */
-export const ROUGH = "Cells with ~ are rough, tried on a few prompts only: they have no shade and no line.";
+export const ROUGH = "Settings with ~ fell behind after a few prompts: their gains are rough, without a shade or a "
+  + "line.";
 const round = (value, digits = 3) => (value === null ? null : Number(value.toFixed(digits)));
 const texts = (count) => (count === 1 ? "one text" : `${count} texts at once`);
 
@@ -46,21 +47,22 @@ function heat(grid, settings, answer, { key, title, note, columns, columnLabel }
 
 /** @type {(settings: SettingLine[], answer: AnswerLine | null, host: TuneHost) => TuneFigure} */
 export function drafterFigure(settings, answer, host) {
-  const grid = sizeByDrafter(settings), fewest = Math.min(...settings.map((one) => one.texts));
+  const grid = sizeByDrafter(besideTheBest(settings)), fewest = Math.min(...settings.map((one) => one.texts));
   return heat(grid, settings, answer, { key: "drafters",
     title: `Which drafter, and how many tokens? (${texts(fewest)})`,
-    note: "Tokens a second, as a multiple of plain decoding on this machine and these prompts. The line parts what "
-      + `pays from what does not. ${ROUGH} ${CHECKED}`,
+    note: `${CHECKED} ${ROUGH} Tokens a second, as a multiple of plain decoding on this machine and these prompts. `
+      + "The line parts what pays from what does not.",
     columns: grid.columns.map((key) => host.title(String(key))), columnLabel: "drafter" }, host);
 }
 
 /** @type {(settings: SettingLine[], drafter: string, answer: AnswerLine | null, host: TuneHost) => TuneFigure} */
 export function textsFigure(settings, drafter, answer, host) {
-  const grid = sizeByTexts(settings, drafter);
+  const grid = sizeByTexts(besideTheBest(settings), drafter);
   return heat(grid, settings, answer, { key: `texts-${drafter.replace(/[^\w-]/g, "")}`,
     title: `From how many texts on does it hurt? (${host.title(drafter)})`,
-    note: "Many texts in one pass fill the arithmetic of the machine, and rows for drafts are no longer nearly free: "
-      + `the line is where drafting stops paying. ${ROUGH} ${CHECKED}`,
+    note: "The line is where drafting stops paying; where the answer names a number between two columns, it lies on a "
+      + "straight line between their gains. Many texts in one pass fill the arithmetic of the machine, and rows for "
+      + `drafts are no longer nearly free. ${ROUGH} ${CHECKED}`,
     columns: grid.columns.map(String), columnLabel: "texts at once" }, host);
 }
 

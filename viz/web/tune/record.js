@@ -135,6 +135,23 @@ export function hardlyKnown(settings) {
   const most = Math.max(...settings.map((one) => (one.drafter === PLAIN ? 0 : one.prompts ?? 0)));
   return (one) => one.prompts !== null && one.prompts < most - 1;
 }
+
+/**
+ * The settings with the gains that those of few prompts would have on the prompts of the best known setting for as many
+ * texts: its gain now over its gain after so few, times theirs. The few prompts may be easy ones.
+ * @type {(settings: SettingLine[]) => SettingLine[]}
+ */
+export function besideTheBest(settings) {
+  const few = hardlyKnown(settings), known = latest(settings).filter((one) => !few(one)), best = new Map();
+  for (const one of known) if (one.ratio > (best.get(one.texts)?.ratio ?? 0)) best.set(one.texts, one);
+  return settings.map((one) => {
+    const now = best.get(one.texts);
+    const then = few(one) && now && settings.find(({ drafter, size, verifier, texts, prompts }) => drafter === now.drafter
+      && size === now.size && verifier === now.verifier && texts === now.texts && prompts === one.prompts);
+    return then && then.ratio > 0 ? { ...one, ratio: (one.ratio * now.ratio) / then.ratio } : one;
+  });
+}
+
 /**
  * As much of it as can be drawn. Of two settings in one cell the faster is drawn, or the one that is known better.
  * @type {(settings: SettingLine[], sizes: number[], names: any[], column: (one: SettingLine) => any) => Grid}
