@@ -146,8 +146,9 @@ export function besideTheBest(settings) {
   for (const one of known) if (one.ratio > (best.get(one.texts)?.ratio ?? 0)) best.set(one.texts, one);
   return settings.map((one) => {
     const now = best.get(one.texts);
-    const then = few(one) && now && settings.find(({ drafter, size, verifier, texts, prompts }) => drafter === now.drafter
-      && size === now.size && verifier === now.verifier && texts === now.texts && prompts === one.prompts);
+    const then = few(one) && now && settings.find(({ drafter, size, verifier, texts, prompts }) =>
+      drafter === now.drafter && size === now.size && verifier === now.verifier && texts === now.texts
+      && prompts === one.prompts);
     return then && then.ratio > 0 ? { ...one, ratio: (one.ratio * now.ratio) / then.ratio } : one;
   });
 }
