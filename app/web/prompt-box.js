@@ -1,6 +1,6 @@
 // The prompt's box, which shows one line until it has the focus.
 /** @import { Tab } from "./types.d.ts" */
-import { find, setAttributes, targetOf } from "../../viz/web/base.js";
+import { targetOf } from "../../viz/web/base.js";
 
 /**
  * Say beside the box's one line how many lines its prompt has.
@@ -8,8 +8,7 @@ import { find, setAttributes, targetOf } from "../../viz/web/base.js";
  */
 export function countLines(name, prompt) {
   const lines = String(prompt || "").trimEnd().split("\n").length;
-  const box = find(name === "compare" ? "#race-prompt" : "#prompt");
-  if (box) setAttributes(box, { "data-lines": lines > 1 ? `line 1 of ${lines}` : null });
+  document.documentElement.style.setProperty(`--${name}-lines`, lines > 1 ? `"line 1 of ${lines}"` : "none");
 }
 
 /** Let a triple click, which selects a line elsewhere, select the whole prompt: the lines below are not seen. */

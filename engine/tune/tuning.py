@@ -112,8 +112,6 @@ class Tuning:
         self._time.other = (len(opened.texts) + 1) * 3 * SECONDS
         begun = yield from self._write_on(begun, FIRST, drafters * 4 * FIRST, OTHER_SIZE)
         yield from self._costs(opened.costs.of_one_text(opened.models.target, opened.draft))
-        most = max(len(candidate.all.lengths) for candidate in begun)
-        yield from self._costs(opened.costs.of_several(opened.models.target, opened.texts, most))
         fast = list({candidate.cls: candidate for candidate in begun}.values())[:drafters]
         sized = [known(variant) for candidate in fast for variant in in_sizes(candidate)]
         tried = yield from self._write_on(unique([*begun, *sized]), FIRST, 3 * KEPT * FIRST)
@@ -121,7 +119,14 @@ class Tuning:
         ruled = [
             variant for candidate in fast for variant in by_other_rules(candidate, self.sampling)
         ]
-        yield from self._write_on([*tried, *map(known, ruled)], ROUNDS[-1])
+        left = [*tried, *map(known, ruled)]
+        fastest, *_ = yield from self._write_on(left, ROUNDS[-1])
+        speed = speed_of(fastest, self._plain, 1, opened.costs)
+        if speed is not None and speed.ratio >= 1:
+            most = max(len(candidate.all.lengths) for candidate in left)
+            costs = opened.costs.of_several(opened.models.target, opened.texts, most)
+            yield from self._costs(costs)
+            yield from self._write_on(left, ROUNDS[-1])  # others may be faster for several texts
 
     def _write_on(
         self, candidates: list[Candidate], upto: int, after: int = 0, slack: float = 0.0

@@ -179,3 +179,11 @@ def test_words_in_figures_can_be_read_and_nothing_lies_over_them(visit, scheme):
     words, least = page.evaluate(CONTRAST)
     assert words > 20 and least >= 4.5
     assert not page.locator("#watch-figures .modebar:visible").count()
+
+
+def test_a_prompt_of_one_line_box_says_how_many_lines_it_has(scripts):
+    told = """(prompt) => { DraftscopePage.countLines('compare', prompt);
+      return document.documentElement.style.getPropertyValue('--compare-lines'); }"""
+    given = ["Edit: a\nText: b\nOutput:", "One line.\n", "", None]
+    found = [scripts.evaluate(told, prompt) for prompt in given]
+    assert found == ['"line 1 of 3"', "none", "none", "none"]

@@ -5,6 +5,8 @@ from itertools import product
 
 import pytest
 
+from engine.batch.branches import Branches
+from engine.batch.separate import SeparateSessions
 from engine.batch.together import Budget, decode_together, sessions_of
 from engine.core.text import TextRequest
 from engine.methods.lookahead.drafter import LookaheadDrafter
@@ -62,6 +64,29 @@ def test_greedy_texts_are_those_of_one_at_a_time(architecture, prompt, draft, he
     held.clear()
     assert_same(together(target, of_one_prompt(draft, prompt)), expected)
     assert len(held) == (len(prompt) > 1), "one session reads the prompt, once"
+
+
+OTHERS = some(sorted(CONFIGS), {"mistral", "gemma2", "gpt2", "qwen3"}.__contains__)
+"""With windows, with windows in some layers and caps, with learned positions, with norms of q and k."""
+
+
+@pytest.mark.parametrize("architecture", OTHERS)
+def test_texts_after_different_prompts_share_a_session_too(architecture, draft, monkeypatch):
+    target, opened = plain(architecture), []
+    expected = [alone(target, one) for one in requests(draft)]
+    session = target.session
+    monkeypatch.setattr(target, "session", lambda *given: opened.append(given) or session(*given))
+    assert_same(together(target, requests(draft)), expected)
+    assert len(opened) == 1
+
+
+def test_long_texts_have_sessions_of_their_own(draft, monkeypatch):
+    """A row is compared with the columns of all texts of its session."""
+    monkeypatch.setattr("engine.batch.together.MOST_COLUMNS", 4 * 60)
+    target = plain("llama")
+    assert type(sessions_of(target, 60, 4, ())) is Branches
+    assert type(sessions_of(target, 61, 4, ())) is SeparateSessions
+    assert type(sessions_of(target, 161, 4, (), 101)) is Branches, "the common prompt is held once"
 
 
 @pytest.mark.parametrize(("rule", "temperature"), [("rejection", 0.9), ("sampler_match", 0.7)])
