@@ -37,7 +37,7 @@ def measured(setting: Recommended, size: int) -> str:
     else:
         said = f"The speed of {named}, was not measured here."
     return (
-        f"The numbers hold for the models measured here{models} and for these prompts. For your models, tune those by the command line: "
+        f"The numbers hold for the models measured here{models} and for these prompts. For your models, measure those with a copy of this project: "
         f"`python -m engine tune --target DIR --draft DIR`. {said}"
     )
 

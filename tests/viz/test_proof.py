@@ -185,3 +185,20 @@ def test_a_healed_run_says_what_was_taken_back(script, text, told):
         _, more, _ = script.evaluate(SAY, [trace, checked, {}])
         assert more.startswith(begin) and told in more
         assert "given that the text is valid" not in more
+
+
+def test_the_first_token_that_plain_decoding_wrote_otherwise_is_outlined(script):
+    outlined = """([text, found]) => {
+      const place = document.body.appendChild(document.createElement("div"));
+      const view = Draftscope.mountWatch(place, {});
+      view.feed(text);
+      view.goto(Infinity);
+      return found.map((one) => {
+        view.prove(one);
+        return [...place.querySelectorAll("[data-differs]")].map((token) => Number(token.dataset.index));
+      });
+    }"""
+    toy = Toy(style="chain", rule="greedy", steps=9)
+    other = SAME | {"alike": False, "index": 4}
+    cases = [SAME, other, other | {"comparable": False}, other | {"index": 2}, None]
+    assert script.evaluate(outlined, [toy.ndjson(), cases]) == [[], [4], [], [2], []]

@@ -42,7 +42,7 @@ function compared(run, whole, { alike, tokens, index, comparable }) {
   if (alike) return `Checked against ${whole ? "" : `the first ${plural(tokens, "token")} of `}plain ` +
     `decoding${run.constraint ? (heals ? ", healed as well" : ", masked as well") : ""}` +
     `${run.sampling.temperature ? ", same seed" : ""}.${heals ? ` ${healed(run.constraint)}` : ""}`;
-  return `Plain decoding wrote another text from token ${index + 1} on.` +
+  return `Plain decoding wrote another text from token ${index + 1} on, outlined here.` +
     (isExact(run.verifier) ? " Where two tokens are nearly as likely, rounding may decide."
       : exactnessOf(run.verifier) === "another law" ? ` This is ${oneLine(run.verifier.law)}.`
       : " This rule is lossy.");

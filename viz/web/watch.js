@@ -171,7 +171,12 @@ export function mountWatch(element, options) {
      * Take the comparison with plain decoding on the same prompt; null: plain decoding was not run. more: it is being
      * measured.
      */
-    prove(found, more = false) { checked = found; measuring = more; around(); },
+    prove(found, more = false) {
+      checked = found;
+      measuring = more;
+      panels.strip.differ(found?.comparable && !found.alike ? found.index : null);
+      around();
+    },
     /**
      * Lay this element over the tree and dim the picture, because it shows something else; null removes it. running:
      * no dimming.
