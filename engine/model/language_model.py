@@ -44,7 +44,10 @@ class LanguageModel:
     """Whether passes read weights of 4 or 8 bits as they are stored, not as numbers of the dtype."""
 
     holds_branches = True
-    """Whether a session may hold several texts, as branches below one prompt."""
+    """Whether a session may hold several texts, as branches."""
+
+    pads_texts = False
+    """Whether a pass over several texts has as many rows and columns for each as the largest of them needs."""
 
     leading: Sequence[int] = ()
     """Tokens that stand before those of every prompt."""

@@ -30,7 +30,7 @@ has)."""
 class CostTable:
     """Measured costs of passes. usual: the length in tokens of a typical text, at which costs are looked up. entries:
     place -> number of rows -> milliseconds. longest: the length in tokens of the longest text, if a pass over several
-    texts is padded, as on a GPU: to buffers of that length for every text, and to as many rows as the largest draft
+    texts is padded (``LanguageModel.pads_texts``): to buffers of that length for every text, and to as many rows as the largest draft
     needs. It is 0 if such a pass has no more rows and columns than the texts need together.
     """
 

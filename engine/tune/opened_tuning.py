@@ -54,7 +54,7 @@ class OpenedTuning:
         lengths = sorted(len(prompt.tokens) for _, prompt in self.prompts)
         half = request.new_tokens // 2
         self.costs = CostTable(lengths[len(lengths) // 2] + half)
-        if target.device.type == "cuda":
+        if target.pads_texts:
             self.costs.longest = lengths[-1] + half
         self.exact = target.dtype.itemsize >= torch.float32.itemsize
         self.header = self._header(request, sampling)

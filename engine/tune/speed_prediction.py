@@ -4,7 +4,7 @@ passes, and names the main reason why it is not faster.
 A step of t texts consists of one pass of the target over all t texts, and of drafting, judging and committing for each
 text. Drafting takes t times as long as for one text. Judging and committing a single row of a text that shares its pass
 takes next to nothing, so only the time that they take beyond that of plain decoding counts. The pass has the rows of
-all drafts together, so its cost is taken at their mean. On a GPU, every text has as many rows as the longest of the t
+all drafts together, so its cost is taken at their mean. Where passes are padded, every text has as many rows as the longest of the t
 drafts needs. The chances of that length follow from the lengths of the drafts counted so far: P(longest <= n) =
 P(length <= n)^t.
 """

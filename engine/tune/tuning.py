@@ -120,8 +120,8 @@ class Tuning:
             variant for candidate in fast for variant in by_other_rules(candidate, self.sampling)
         ]
         left = [*tried, *map(known, ruled)]
-        fastest, *_ = yield from self._write_on(left, ROUNDS[-1])
-        speed = speed_of(fastest, self._plain, 1, opened.costs)
+        ahead = yield from self._write_on(left, ROUNDS[-1])
+        speed = speed_of(ahead[0], self._plain, 1, opened.costs) if ahead else None
         if speed is not None and speed.ratio >= 1:
             most = max(len(candidate.all.lengths) for candidate in left)
             costs = opened.costs.of_several(opened.models.target, opened.texts, most)

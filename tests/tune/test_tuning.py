@@ -13,7 +13,9 @@ from engine.errors import UserError
 from engine.parts.loading import load_models
 from engine.run import RunRequest, open_run
 from engine.sizes.verify_cost import LONGER, SETTLED, TURNS, prepared
+from engine.tune import tuning
 from engine.tune.prompt_sample import PromptText, Sample
+from engine.tune.speed_prediction import Speed
 from engine.tune.tuning import Tuning
 from engine.tune.tuning_request import TuningRequest
 
@@ -99,6 +101,15 @@ def test_a_stopped_tuning_goes_on_and_counts_what_an_uninterrupted_one_counts(re
         units = [tuple(kept([line])) for line in content if line["kind"] == "acceptance"]
         repeated = {unit for unit in units if units.count(unit) > 1}
         assert repeated <= {tuple(kept([line])) for line in lines[acceptance[0] : cut]}
+
+
+@pytest.mark.parametrize(("ratio", "measured"), [(1.5, {1, 2}), (0.7, {1})])
+def test_passes_over_several_texts_are_timed_where_drafting_pays_for_one(
+    request_of, monkeypatch, ratio, measured
+):
+    monkeypatch.setattr(tuning, "speed_of", lambda *_: Speed(100 * ratio, 100.0))
+    lines = Tuning(request_of(drafters=("prompt_lookup",))).lines()
+    assert {line["texts"] for line in lines if line["kind"] == "cost"} == measured
 
 
 def test_a_stop_at_any_time_gives_the_answer_so_far(request_of, tmp_path):

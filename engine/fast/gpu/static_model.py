@@ -17,6 +17,7 @@ class JoinedModel(LanguageModel):
     that lie side by side."""
 
     attention = attention.NAME
+    pads_texts = True
 
     def __init__(self, model, tokenizer, name: str, lean: bool = True) -> None:
         super().__init__(model, tokenizer, name)
