@@ -37,7 +37,8 @@ def vllm_config(setting: Recommended) -> tuple[str, str, list[str]]:
             ]
         }
         notes.append(
-            f"Above {texts(last)} at a time the schedule drafts nothing; vLLM keeps its last entry for all larger batches."
+            f"Above {texts(last)} at a time the schedule drafts nothing; vLLM keeps its last entry for all larger batches. "
+            "That number is this machine's: leave the schedule out, or measure it again, where the server runs."
         )
     rule = {"rejection_sample_method": "block"} if setting.verifier == "block" else {}
     synthetic = ""

@@ -29,7 +29,7 @@ def test_the_speed_is_answered_and_measured_beside_the_run_and_the_mean_tree_com
     proof, tick = page.locator("#watch-view .ds-proof"), page.locator("#watch-view .ds-tick")
     more, why = page.locator("#watch-view .ds-proof-more"), page.locator(".ds-speed-why")
     page.wait_for_selector(KNOWN)
-    assert " ms (" in why.inner_text(), "a recorded example answers at once"
+    assert " one by one (" in why.inner_text(), "a recorded example answers at once"
     assert re.search(r"\d×|as fast", page.inner_text(".ds-speed strong"))
     visitor.choose_example("Temperature 0.8, by tree")
     proof.get_by_text("96 tokens").wait_for()

@@ -58,7 +58,7 @@ def test_its_four_tabs_work_from_a_disk(opened):
     page = opened()
     until(page, "document.querySelector('.ds-speed[data-known]') !== null")
     assert "reads its weights once" in page.inner_text("#room-watch .pg-lead")
-    assert " ms (" in page.inner_text(".ds-speed-why")
+    assert " one by one (" in page.inner_text(".ds-speed-why")
     second = presets()[1].name
     page.click(f"[data-card='{second}']")
     until(page, f"new URLSearchParams(location.search).get('preset') === '{second}'")

@@ -34,9 +34,9 @@ def test_the_answer_its_reason_and_the_projection(script):
         "On a GPU",
         "2.5×, projected for NVIDIA L4",
     ]
-    assert why == "Why: a step’s 4.2 tokens take 1.2 ms guessing + 3.8 checking, plain 7.9 ms."
+    assert why == "Why: 4.2 tokens take 1.2 ms guessing + 3.8 checking, or 7.9 ms one by one."
     _, _, why, _ = script.evaluate(DRAW, [{**SPEED, "machine": "Intel Xeon"}, False])
-    assert why.endswith("ms (Intel Xeon).")
+    assert why.endswith("ms one by one (Intel Xeon).")
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,8 @@ function winnerOf(lanes, titles) {
   if (plain && speed(drafting) < FASTER * speed(plain)) {
     const ratio = speed(drafting) / speed(plain), told = `${ratio.toFixed(2)}×`;
     return `Is it faster? No: the best of the drafters, ${titles.get(drafting[0])}, ` +
-      `${ratio > 0.95 ? `is about as fast (${told})` : `reaches ${told} the speed`}. None was worth its work here.`;
+      `${ratio > 0.95 ? `is about as fast (${told})` : `reaches ${told} the speed`}. None was worth its work here. ` +
+      "Each lane ran once; on a busy machine races may end otherwise.";
   }
   const passes =
     `${plural(summary.new_tokens, "token")} in ${plural(summary.target_calls, "pass", "passes")}`;

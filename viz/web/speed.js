@@ -33,8 +33,8 @@ const rounded = (milliseconds) => milliseconds.toFixed(milliseconds < 100 ? 1 : 
  */
 function reason({ verify, one, draft, machine, low, high, ratio }, gain) {
   const rough = strays(low, high) || Math.abs((one * gain) / (draft + verify) / ratio - 1) > APART;
-  return `Why${rough ? ", roughly" : ""}: a step’s ${gain.toFixed(1)} tokens take ${rounded(draft)} ms guessing + ` +
-    `${rounded(verify)} checking, plain ${rounded(one * gain)} ms` +
+  return `Why${rough ? ", roughly" : ""}: ${gain.toFixed(1)} tokens take ${rounded(draft)} ms guessing + ` +
+    `${rounded(verify)} checking, or ${rounded(one * gain)} ms one by one` +
     `${machine ? ` (${shorten(machine, 24)})` : ""}.`;
 }
 
