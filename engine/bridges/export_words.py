@@ -36,6 +36,8 @@ def measured(setting: Recommended, size: int) -> str:
         said = f"Drafts of up to {_tokens(setting.size)}: {whole}. Always {_tokens(size)} were not measured here."
     else:
         said = f"The speed of {named}, was not measured here."
+    if setting.off_above is not None:
+        said = f"From how many texts on it hurts is this machine's: measure it again where the server runs. {said}"
     return (
         f"The numbers hold for the models measured here{models} and for these prompts. For your models, measure those with a copy of this project: "
         f"`python -m engine tune --target DIR --draft DIR`. {said}"

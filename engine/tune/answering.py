@@ -151,4 +151,4 @@ def _named(candidate: Candidate) -> str:
     mean = counts.drafted / counts.steps if counts.steps else size
     if mean > size - 0.5:
         return f"{named}, {size} {noun}"
-    return f"{named}, up to {size} {noun}, {mean:.1f} on average"
+    return f"{named}, drafts of up to {size} {noun}, {mean:.1f} on average"

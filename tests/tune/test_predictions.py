@@ -204,7 +204,7 @@ def test_the_answer_is_a_sentence():
     early = replace(TWO, size=9)
     told = answer([early], PLAIN, speeds_of(early, {1: 1.5}), (1,), link)
     assert told["sentence"].startswith(
-        "Chain (`chain`), up to 9 tokens, 2.0 on average: 1.5 times plain"
+        "Chain (`chain`), drafts of up to 9 tokens, 2.0 on average: 1.5 times plain"
     )
     slow = answer([TWO], PLAIN, speeds_of(TWO, {1: 0.7}), (1,), link)
     assert slow["drafter"] == "none" and slow["best_tried"]["drafter"] == "chain"

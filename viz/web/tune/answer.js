@@ -5,7 +5,7 @@ import { cellText, numberText } from "../cells.js";
 import { plural } from "../words.js";
 import { gainText } from "./heat.js";
 import { numbersTable } from "./figure.js";
-import { PLAIN, answeredSetting, ranked, unsteady } from "./record.js";
+import { PLAIN, answeredSetting, besideTheBest, hardlyKnown, ranked, unsteady } from "./record.js";
 
 const ROWS = 48;
 const FAR = 0.15;   // share by which a run may differ from its prediction without a word
@@ -87,12 +87,13 @@ export function answerCard(record, running, host) {
  */
 export function settingsTable({ setting }, host) {
   const fewest = Math.min(...setting.map((one) => one.texts));
-  const rows = ranked(setting).filter((one) => one.texts === fewest).slice(0, ROWS);
+  const few = hardlyKnown(setting);
+  const rows = ranked(besideTheBest(setting)).filter((one) => one.texts === fewest).slice(0, ROWS);
   return el("details", { class: "tn-settings" },
     el("summary", { text: "The settings that were tried, the best first; those after fewer prompts follow" }),
     numbersTable({ columns: ["drafter", "tokens", "rule", "output", "times plain", "how", "prompts", ""],
       rows: rows.map((one) => [host.title(one.drafter), one.size, one.verifier,
-        one.lossless === null ? "–" : one.lossless ? "lossless" : "lossy", gainText(one.ratio),
-        one.checked === null ? "predicted" : "checked by running",
+        one.lossless === null ? "–" : one.lossless ? "lossless" : "lossy",
+        `${few(one) ? "~" : ""}${gainText(one.ratio)}`, one.checked === null ? "predicted" : "checked by running",
         one.prompts, host.watch(one, "Watch") || ""]) }, "The settings that were tried"));
 }
