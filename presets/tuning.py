@@ -25,12 +25,14 @@ TEXTS = (1, 2, 4, 8)
 NEW_TOKENS = 48
 
 
-def first_prompts(models: str = "", kinds: Collection[str] = ()) -> Iterator[PromptText]:
-    """Yield the first OF_A_KIND prompts of each named kind, or of all kinds if none is named. models: the
+def first_prompts(
+    models: str = "", kinds: Collection[str] = (), most: int | None = OF_A_KIND
+) -> Iterator[PromptText]:
+    """Yield the first ``most`` prompts (None: all) of each named kind, or of all kinds if none is named. models: the
     name of a family; for one that converses, they are user turns."""
     available = TURNS if converses(models) else KINDS
     for kind in [name for name in available if name in kinds] or available:
-        yield from (PromptText(entry["prompt"], kind) for entry in prompts(kind)[:OF_A_KIND])
+        yield from (PromptText(entry["prompt"], kind) for entry in prompts(kind)[:most])
 
 
 def record_tuning() -> None:
@@ -50,8 +52,7 @@ def earlier_tuning() -> str:
 
 def usual_prompts(family: str = "") -> list[PromptText]:
     """Return the project's own prompts of all kinds; for a family that converses, they are user turns."""
-    kinds = TURNS if converses(family) else KINDS
-    return [PromptText(entry["prompt"], kind) for kind in kinds for entry in prompts(kind)]
+    return [*first_prompts(family, most=None)]
 
 
 def machine_named(name: str) -> OtherMachine:

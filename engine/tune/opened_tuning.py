@@ -53,9 +53,8 @@ class OpenedTuning:
         self.texts = sorted({1, *request.texts})
         lengths = sorted(len(prompt.tokens) for _, prompt in self.prompts)
         half = request.new_tokens // 2
-        self.costs = CostTable(lengths[len(lengths) // 2] + half)
-        if target.pads_texts:
-            self.costs.longest = lengths[-1] + half
+        longest = lengths[-1] + half if target.pads_texts else 0
+        self.costs = CostTable(lengths[len(lengths) // 2] + half, longest=longest)
         self.exact = target.dtype.itemsize >= torch.float32.itemsize
         self.header = self._header(request, sampling)
 
